@@ -1,18 +1,19 @@
-//! How the parts of a freeze speak with each other, defined once: [`Request`] is what a front end asks of the freezer, in the same process, and what
-//! the freezer tells the recorder, outside of it; [`Kind`] and [`Phase`] say what sensors report; [`record`](fields) is the form of an entry with
-//! several fields.
+//! The protocol between the parts of a freeze, defined once. [`Request`] lists what a front end asks the freezer in its
+//! own process, and what the freezer reports to the recorder outside. [`Kind`] and [`Phase`] describe recorded events.
+//! [`fields`] splits a record into its fields.
 //!
-//! Front ends are pure Python and pure Ruby, and load nothing that the program does not load. So a request is the one call that both
-//! languages have for a text that leads to a text: `readlink` of a name that no file has, [`NAME`] with the word of the request, `=` and its argument. The freezer
-//! stands in front of the C library's `readlink` and answers. Where there is no freezer the call fails, as for any file that is not there.
+//! Front ends are pure Python and pure Ruby, and load nothing that the program does not load. So a request is a call
+//! that both languages have and that turns a text into a text: `readlink` of a name that no file has, [`NAME`] followed
+//! by the word of the request, `=` and its argument. The freezer interposes the C library's `readlink` and answers.
+//! Without the freezer the call fails, as for any missing file.
 //!
-//! python/snapboot/front_end/channel.py and ruby/lib/snapboot/front_end/channel.rb say the same, and so does docs/internals/protocol.md;
-//! tests/repository/test_channel.py compares them.
+//! python/snapboot/front_end/channel.py and ruby/lib/snapboot/front_end/channel.rb define the same words, and
+//! docs/internals/protocol.md documents them; tests/repository/test_channel.py compares them.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-/// What a request begins with.
+/// The prefix of a request.
 pub const NAME: &[u8] = b"snapboot:";
 
 macro_rules! words {
@@ -22,12 +23,12 @@ macro_rules! words {
         pub enum $type { $($(#[$doc])* $name,)* }
 
         impl $type {
-            /// The word that stands for it.
+            /// The word for it.
             pub const fn word(self) -> &'static str {
                 match self { $($type::$name => $word,)* }
             }
 
-            /// What this word stands for.
+            /// The value for a word.
             pub fn of(word: &[u8]) -> Option<$type> {
                 match core::str::from_utf8(word).ok()? { $($word => Some($type::$name),)* _ => None }
             }
@@ -36,35 +37,41 @@ macro_rules! words {
 }
 
 words! {
-    /// What is asked. Each takes a text and is answered with one, most of them with an empty one.
+    /// A request. Each takes a text and is answered with a text, mostly an empty one.
     Request {
-        /// Who reads from now on: a [`Phase`]. Other threads are the program, whatever this one is.
+        /// The [`Phase`] of this thread's reads from now on. Reads of other threads count as the program's.
         Phase = "phase",
-        /// The C library's environment, written into a new file of this path.
+        /// Writes the C library's environment to a new file at this path.
         Environment = "environment",
-        /// Lets a Ruby string be changed that is frozen: its address.
+        /// Makes the frozen Ruby string at this address mutable.
         Unfreeze = "unfreeze",
-        /// A thread that is started again after each thaw, by its number: nothing is reported of it.
+        /// The number of a thread that is started again after each thaw, so it is not reported.
         Restarts = "restarts",
-        /// The next fork of this thread is the freeze. `ADDRESS,SIZE` of an object in which a thawed process finds its arguments and its environment, or nothing.
+        /// Makes the next fork of this thread the freeze. The argument is empty, or `ADDRESS,SIZE` of an object to
+        /// which a thaw writes its arguments and its environment.
         Arm = "arm",
-        /// It is not.
+        /// Cancels [`Request::Arm`].
         Disarm = "disarm",
-        /// Answers 1 where the next fork is the freeze.
+        /// Answers 1 if the next fork is the freeze.
         IsArmed = "is_armed",
-        /// Attributes of the process: `look` or `changed` answers the next one, with `+` in front where a thaw sets it again, or `-`; `repeat` sets them again, and answers the first that cannot be.
+        /// Attributes of the process. `look` and `changed` answer the next one, prefixed with `+` if a thaw sets it
+        /// again and with `-` otherwise; `repeat` sets them again, and answers the first that cannot be set.
         Attributes = "attributes",
-        /// The locale and the flags of CPython: a question about them, or a change. Answers a number.
+        /// Reads or changes the locale and the flags of CPython. Answers a number.
         Renew = "renew",
-        /// The end of the process writes out the C library's streams; with `stop` it waits there for whoever looks at it.
+        /// Has the end of the process flush the C library's streams. With `stop` the process then waits to be
+        /// inspected.
         End = "end",
-        /// To the recorder: this process only tries what may be loaded early, and ends then. Whatever it tries and the program may have, the program itself does again.
+        /// To the recorder: this process only runs trial imports, then ends. The program itself repeats whatever they
+        /// do and the program may have.
         Trial = "trial",
-        /// To the recorder: this process only looks at what the program holds, and ends then. Nothing of what it finds gets into an image.
+        /// To the recorder: this process only inspects the program, then ends. Nothing that it finds gets into an
+        /// image.
         Aside = "aside",
-        /// To the recorder: what this thread looks up in a file that the whole machine shares: the kind, a slash, and the text.
+        /// To the recorder: this thread begins a look-up in a table that the whole machine shares. The argument is the
+        /// kind, a slash and the text.
         LookUp = "look_up",
-        /// To the recorder: that has ended.
+        /// To the recorder: the look-up has ended.
         LookedUp = "looked_up",
     }
 }
@@ -72,17 +79,17 @@ words! {
 words! {
     /// What was read.
     Kind {
-        /// A variable, by its name.
+        /// One variable, by its name.
         Variable = "variable",
         /// All variables.
         AllVariables = "variables",
-        /// All variables, by a program of this name that was started with them.
+        /// All variables, passed to a program of this name.
         Executed = "executed",
-        /// Something about machine, user or process: a word of `inputs::facts`.
+        /// A fact about machine, user or process: a word of `inputs::facts`.
         Fact = "fact",
-        /// Something that is another one in each start, and cannot be compared.
+        /// A value that differs in each start, and cannot be compared.
         Early = "early",
-        /// A variable, by C code that is no part of Ruby.
+        /// A variable, by C code outside Ruby.
         Foreign = "foreign",
     }
 }
@@ -91,60 +98,62 @@ words! {
     /// Who reads.
     #[derive(Default)]
     Phase {
-        /// The runtime, which starts.
+        /// The runtime, while it starts.
         #[default]
         Runtime = "runtime",
         /// The front end.
         FrontEnd = "front end",
         /// The program.
         Program = "program",
-        /// A trial import, which the program does again.
+        /// A trial import, which the program repeats.
         Trial = "trial",
     }
 }
 
-/// The fields of an event, the entry `event` of what sensors report: what was read ([`Kind`]), who has read it ([`Phase`]), of what (the name of a variable,
-/// of a program, of a fact), the file that reads (nothing: C code), `FILE:LINE`; of a fact the number that it is of, and of a variable that C code has read
-/// the digest of its value, in hexadecimal digits; 1 where the front end renews after a thaw what came of it. The last ones may be missing.
+/// The fields of an event, the entry `event` in the files of sensors: what was read ([`Kind`]), who read it
+/// ([`Phase`]), the subject (the name of a variable, a program or a fact), the file of the reader (empty for C code),
+/// `FILE:LINE`, the detail (of a fact the number that it is about; of a variable that C code read the digest of its
+/// value in hexadecimal), and 1 if the front end renews the result after a thaw. Trailing fields may be missing.
 pub const EVENT: [&str; 7] = ["kind", "phase", "subject", "reader", "place", "detail", "renewed"];
 
 impl Request {
-    /// The request that `readlink` is called with, and its argument.
+    /// The request in the path of a `readlink` call, and its argument.
     pub fn parse(name: &[u8]) -> Option<(Request, &[u8])> {
         let text = name.strip_prefix(NAME)?;
         let end = text.iter().position(|&byte| byte == b'=')?;
         Some((Request::of(&text[..end])?, &text[end + 1..]))
     }
 
-    /// Whether the recorder is to hear it.
+    /// Whether the request is for the recorder.
     pub fn is_for_recorder(self) -> bool {
         matches!(self, Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp)
     }
 }
 
-/// The flag (O_DSYNC, which does nothing there) with which the /dev/null is opened that is the boot's standard input. It is the one mark that is no request:
-/// the freezer has to tell whether the program has put another /dev/null in its place, and of what is open a kernel shows nothing else that is the same for
-/// copies of one descriptor and another one for each call that opens: not everywhere may `kcmp` be called, and a program can close and open without a
-/// function of the C library.
+/// The open flag that marks the /dev/null that is the boot's standard input: O_DSYNC, which has no effect there. It is
+/// the only mark that is not a request. The freezer must tell whether the program has put another /dev/null in its
+/// place. No other attribute of a descriptor is shared by its duplicates and differs between two opens: `kcmp` is not
+/// permitted everywhere, and a program can close and open without the C library.
 pub const STANDARD_INPUT: i32 = 0o10000;
 
-/// Bits of an answer to [`Request::Renew`] about the locale.
+/// Bits of the answer to [`Request::Renew`] about the locale.
 pub mod locale {
-    /// That of text is C (so Python is in its UTF-8 mode).
+    /// LC_CTYPE is C, so Python is in UTF-8 mode.
     pub const IS_C: i32 = 1;
-    /// Its name is one of those that Python puts in the place of C.
+    /// The name is one of those to which Python coerces C.
     pub const IS_TARGET: i32 = 2;
-    /// Its text is UTF-8.
+    /// The encoding is UTF-8.
     pub const IS_UTF8: i32 = 4;
-    /// Another category than that of text is not C.
+    /// A category other than LC_CTYPE is not C.
     pub const HAS_OTHERS: i32 = 8;
-    /// The program has chosen it, not the runtime.
+    /// The program chose it, not the runtime.
     pub const IS_CHOSEN: i32 = 16;
-    /// Python has put the first of its targets in the place of C; twice this, the second one, and so on.
+    /// Python coerced C to its first target; twice this is the second target, and so on.
     pub const COERCED: i32 = 32;
 }
 
-/// The fields of a record: each is its length in decimal digits, a colon, and so many bytes. What is cut off is left out.
+/// The fields of a record. Each is its length in decimal digits, a colon, and that many bytes. A truncated field is
+/// left out.
 pub fn fields(record: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = record;
     core::iter::from_fn(move || {
@@ -156,7 +165,7 @@ pub fn fields(record: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// What stands in front of a field of a record that has this size.
+/// The head of a field of this size.
 pub fn head(size: usize) -> ([u8; MAX_HEAD], usize) {
     let (mut head, mut start, mut rest) = ([0; MAX_HEAD], MAX_HEAD - 1, size);
     head[start] = b':';

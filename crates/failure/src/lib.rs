@@ -1,4 +1,4 @@
-//! What a step of Snapboot returns when it cannot go on: sentences for a person, and whose fault it is.
+//! The error type of every step of Snapboot: a message for the user, and whose fault it is.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -6,31 +6,31 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why a step stops, and what to say of it.
+/// Why a step failed.
 #[derive(Debug)]
 pub struct Failure {
     /// Whose fault it is.
     pub kind: Kind,
-    /// What was expected, what was there, the likely cause and the remedy.
+    /// What was expected, what was found, the likely cause and the remedy.
     pub message: String,
-    /// Whether it comes of a state that need not last, such as a full disk or a file that was being replaced: the next attempt may go well.
+    /// Whether the cause may pass, such as a full disk or a file that was being replaced. A later attempt may succeed.
     pub is_passing: bool,
 }
 
 /// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A mistake of the user, or something that Snapboot does not do.
+    /// A mistake of the user, or something that Snapboot does not support.
     Refused,
-    /// The program's or the machine's.
+    /// A failure of the program or of the machine.
     Failed,
 }
 
-/// What a step returns.
+/// The result of a step.
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// A mistake of the user, or something that Snapboot does not do.
+    /// A mistake of the user, or something that Snapboot does not support.
     pub fn refusal(message: impl Into<String>) -> Self {
         Failure { kind: Kind::Refused, message: message.into(), is_passing: false }
     }
@@ -40,12 +40,12 @@ impl Failure {
         Failure { kind: Kind::Failed, message: message.into(), is_passing: false }
     }
 
-    /// A failure of the machine in a state that need not last.
+    /// A failure of the machine that may pass.
     pub fn passing(message: impl Into<String>) -> Self {
         Failure { is_passing: true, ..Failure::failed(message) }
     }
 
-    /// A failed system call on a path. `doing` completes "cannot ..."; a full disk gets its own remedy.
+    /// A failed system call on a path. `doing` completes "cannot ...". A full disk gets its own remedy.
     pub fn io(doing: &str, path: &Path, error: &io::Error) -> Self {
         let remedy = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -61,9 +61,10 @@ impl Failure {
     }
 }
 
-/// Whether an error comes of a lack of memory, of room on the disk, of descriptors or processes, or of what others do just now.
+/// Whether an error may pass: a lack of memory, disk space, descriptors or processes, or a conflict with another
+/// process.
 pub fn is_passing(error: &io::Error) -> bool {
-    /// For these two the standard library has no name.
+    /// The standard library has no name for these two.
     const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24];
     use io::ErrorKind as Of;
     match error.kind() {
@@ -75,7 +76,7 @@ pub fn is_passing(error: &io::Error) -> bool {
     }
 }
 
-/// The system's words for an error, without the number that Rust adds.
+/// The system's text for an error, without the number that Rust appends.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {

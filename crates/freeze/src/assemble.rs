@@ -1,4 +1,4 @@
-//! Completes what the freezer wrote: adds the command's own tables, writes the head, and gives the file its name.
+//! Completes the freezer's output: adds the command's own tables, writes the head, and renames the file into place.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -42,7 +42,7 @@ use crate::outcome;
 use crate::request::Cpu;
 use crate::traces;
 
-/// How much of an image is read back (bytes). The parts that are used most come first.
+/// How much of an image is read back (bytes). The most used parts come first.
 const READ_BACK: u64 = 1 << 30;
 
 /// What the command adds to the freezer's dump.
@@ -55,27 +55,27 @@ pub struct Added<'a> {
     pub name: &'a OsStr,
     /// What the boot depended on.
     pub booted: &'a Booted<'a>,
-    /// What is frozen.
+    /// The language of the program.
     pub language: Language,
-    /// What training runs have shown, and how they are made.
+    /// The results of training runs.
     pub profile: &'a Profile,
-    /// See `profile`. Its terminal is that of the starts.
+    /// Makes training runs from the image. Its terminal is that of the starts.
     pub trainer: &'a Trainer<'a>,
-    /// Whether training runs are made from it.
+    /// Whether to make training runs from the image.
     pub makes_runs: bool,
-    /// What the boot saw.
+    /// What the boot saw of its environment.
     pub environment: &'a Environment,
-    /// What it read of that, and of machine, user and process.
+    /// What the boot read of its environment, and of machine, user and process.
     pub reads: &'a Reads,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
     /// Whether starts check the data pages.
     pub check_pages: bool,
-    /// On which CPUs the image thaws.
+    /// The CPUs on which the image thaws.
     pub cpu: Cpu,
-    /// How long the image may be used, if not for ever.
+    /// Maximum age of the image, if any.
     pub max_age: Option<Duration>,
-    /// How many thaws it may be used for, if not any number.
+    /// Maximum number of thaws, if any.
     pub max_thaws: Option<u64>,
     /// Arguments that force the fallback.
     pub guards: &'a [OsString],
@@ -83,7 +83,7 @@ pub struct Added<'a> {
     pub info: &'a Info,
 }
 
-/// What a variant gets besides the data pages.
+/// The tables and answers of a variant.
 struct Tail<'a> {
     tables: TablesWriter,
     answers: &'a [u8],
@@ -92,25 +92,26 @@ struct Tail<'a> {
     runs: &'a [RunPages],
 }
 
-/// What is to be said of a finished image.
+/// The properties of a finished image.
 pub struct Assembled {
     /// Its size in bytes.
     pub size: u64,
     /// How long its first start took, from its execution to the end of an empty main part.
     pub thaws_in: Duration,
-    /// By which files outside of it know it.
+    /// Identifies it to files outside.
     pub image_id: u64,
 }
 
-/// An image in the making: the launcher, and one variant after the other.
+/// An image under construction: the launcher, followed by its variants.
 pub struct Assembly<'a> {
     dir: &'a ControlDir,
-    /// The heads of the variants that are in the file `finished`.
+    /// The heads of the variants in the file `finished`.
     heads: Vec<Head>,
-    /// Where each variant's stack began, above all that its length depends on: what tells whether the kernel gives each boot a layout of its own.
+    /// Where each variant's stack began, above everything that its size depends on. Tells whether the kernel gives each
+    /// boot a memory layout of its own.
     stacks: Vec<u64>,
     inputs: Vec<Inputs>,
-    /// Who may read all that the boots have read.
+    /// Who may read everything that the boots read.
     readers: Option<Readers>,
 }
 
@@ -120,10 +121,11 @@ impl<'a> Assembly<'a> {
         Assembly { dir, heads: Vec::new(), stacks: Vec::new(), inputs: Vec::new(), readers: None }
     }
 
-    /// Completes the dump in the control directory, rehearses it, makes the training runs from it, and makes it the next variant. Returns
-    /// what a training run from it did that came out differently; it is no variant then.
+    /// Completes the dump in the control directory, thaws it once to see which pages it touches, makes the training
+    /// runs from it, and adds it as the next variant. If a training run from it came out differently, adds nothing and
+    /// returns the difference.
     ///
-    /// Fails when the disk is full, an input changed meanwhile, or the dump is not whole.
+    /// Fails if the disk is full, an input changed meanwhile, or the dump is incomplete.
     pub fn add(&mut self, parts: &Added<'_>) -> Result<Option<String>> {
         let path = self.dir.file("image");
         let cannot = |error: io::Error| Failure::io("write", &path, &error);
@@ -132,7 +134,7 @@ impl<'a> Assembly<'a> {
         let dumped = read_at(&file, trailer.tables_offset, trailer.tables_size).map_err(cannot)?;
         let dumped = Tables::parse_unchecked_sum(&dumped)?;
         let mapped = mapped_files(&dumped)?;
-        // Of the directory, where that says so.
+        // The directory's group, if the directory says so.
         let group = file.metadata().map_err(cannot)?.gid();
         let readers = self.readers.get_or_insert_with(|| Readers::new(group));
         readers.add_boot(parts.booted.notes, parts.booted.ignored);
@@ -149,7 +151,7 @@ impl<'a> Assembly<'a> {
         file.set_permissions(Permissions::from_mode(self.mode())).map_err(cannot)?;
         write_tables(&file, &mut head, &tables.clone().finish(), &answers, &path)?;
         write_heads(&file, &mut [head], parts.command, parts.store_words, &path)?;
-        // Out of the page cache: the rehearsal brings back what a start needs.
+        // Out of the page cache: the rehearsal brings back the pages that a start needs.
         file.sync_data().map_err(cannot)?;
         let _ = fadvise(&file, 0, None, Advice::DontNeed);
         // A file that is open for writing cannot be executed.
@@ -173,14 +175,14 @@ impl<'a> Assembly<'a> {
         };
         let added = Tail { tables, answers: &answers, mappings, rehearsal: &rehearsal, runs: &runs };
         self.append(&path, trailer.pages_offset, added)?;
-        // Its space on the disk is not needed any longer, and there shall be one image only.
+        // Free its disk space; only one image should remain.
         fs::remove_file(&path).map_err(cannot)?;
         self.stacks.push(dumped.one::<Process>(Section::Process)?.env_end);
         self.inputs.push(inputs);
         Ok(None)
     }
 
-    /// Completes what a rehearsal does not need and an ordinary start of the image does.
+    /// Completes what an ordinary start needs and a rehearsal does not.
     fn make_usable(
         &self,
         path: &Path,
@@ -195,7 +197,7 @@ impl<'a> Assembly<'a> {
             head.pages_digest = digest_pages(&file, head.pages_offset, head.pages_size).map_err(cannot)?;
         }
         write_tables(&file, &mut head, &tables.clone().finish(), answers, path)?;
-        // Where it falls back nobody is to make another image.
+        // A fallback must not make the store build another image.
         write_heads(&file, &mut [head], parts.command, &[], path)?;
         if parts.max_thaws.is_some() {
             let counter = rotation::counter(path);
@@ -205,8 +207,9 @@ impl<'a> Assembly<'a> {
         Ok(())
     }
 
-    /// Adds a variant to the final file: tables with what the rehearsal has shown, and the pages in the order in which starts want
-    /// them. `launcher_size`: how many bytes of the rehearsed file are the launcher, which comes first of all.
+    /// Appends a variant to the final file: tables with the results of the rehearsal, and the pages in the order in
+    /// which starts need them. `launcher_size` is the size of the launcher, which comes first in the rehearsed file
+    /// (bytes).
     fn append(&mut self, rehearsed: &Path, launcher_size: u64, added: Tail<'_>) -> Result<()> {
         let Tail { mut tables, answers, mappings, rehearsal, runs } = added;
         let finished = self.dir.finished();
@@ -247,15 +250,15 @@ impl<'a> Assembly<'a> {
         OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(self.dir.finished())
     }
 
-    /// Executable for whoever the umask lets and could read what the boots have read, writable for the owner only: a launcher does not trust
-    /// anything else.
+    /// Executable for everybody whom the umask permits and who could read what the boots read; writable for the owner
+    /// only, since a launcher trusts no other file.
     fn mode(&self) -> u32 {
         let mode = 0o755 & !ThisProcess::FOR_BOOT.umask();
         self.readers.as_ref().map_or(mode, |readers| readers.limit(mode)) | 0o500
     }
 
-    /// Says why the image that is to lie at `output` is not for everybody whom the umask lets, where anybody else could come to it, and could
-    /// start the program `executed`.
+    /// Why the image at `output` is not executable for everybody whom the umask permits, if others could reach it and
+    /// could start the program `executed`.
     pub fn closed(&mut self, output: &Path, executed: &Path) -> Option<String> {
         let mode = self.mode();
         let readers = self.readers.as_mut()?;
@@ -268,8 +271,9 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Has variants for starts of several kinds alternate: a start takes the next one that is for it, from any of the first kind on, and so
-    /// each as often. `kinds`: of the variants, those of a kind together. Where one could not have all of its variants nothing alternates.
+    /// Makes variants for several kinds of starts alternate: a start takes the next variant of its kind, counting from
+    /// any variant of the first kind, so each is used equally often. `kinds` are the variants' kinds, grouped. Does
+    /// nothing if one of a kind would be missing.
     fn alternate(&mut self, kinds: &[StartKind]) {
         let all: Vec<&[StartKind]> = kinds.chunk_by(|one, next| one == next).collect();
         if all.iter().any(|of_kind| of_kind.len() != all[0].len()) {
@@ -280,15 +284,16 @@ impl<'a> Assembly<'a> {
         self.heads = heads.map(|head| Head { kinds: count as u32, ..*head }).collect();
     }
 
-    /// Whether the kernel has given two variants the same memory layout.
+    /// Whether the kernel gave two variants the same memory layout.
     pub fn shares_layout(&self) -> bool {
         (1..self.stacks.len()).any(|index| self.stacks[..index].contains(&self.stacks[index]))
     }
 
-    /// Starts the image once of each kind and gives it its name, and a counter if its thaws are limited. `command` and `store_words`: see [`Added`];
-    /// `kinds`: those of its variants, in their order.
+    /// Starts the image once for each kind and renames it into place, with a counter if its thaws are limited. For
+    /// `command` and `store_words` see [`Added`]; `kinds` are those of its variants, in order.
     ///
-    /// Fails, and leaves `output` as it was, when the disk is full, an input changed meanwhile, or the image does not thaw.
+    /// Fails, and leaves `output` unchanged, if the disk is full, an input changed meanwhile, or the image does not
+    /// thaw.
     #[allow(clippy::too_many_arguments)]
     pub fn finish(
         mut self,
@@ -324,15 +329,15 @@ impl<'a> Assembly<'a> {
         Point::BeforeRename.reached();
         interrupt.check()?;
         if max_thaws.is_some() {
-            // Before the image: one that has its name is never without its counter. For a moment the old image has the new one's,
-            // and falls back.
+            // Before the image, so an image is never without its counter. For a moment the old image has the new
+            // counter, and falls back.
             let place = rotation::counter(output);
             fs::rename(&counter, &place).map_err(|error| Failure::io("write", &place, &error))?;
         }
         fs::rename(finished, output).map_err(|error| Failure::io("write", output, &error))?;
         Point::BeforeDirectorySync.reached();
         let directory = output.parent().unwrap_or(Path::new("/"));
-        // The image is in place; that its name survives a crash of the machine is all that this could still fail to do.
+        // The image is in place. The only remaining failure is that its name may not survive a crash of the machine.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
         if max_thaws.is_none() {
             rotation::remove_counter(output);
@@ -343,14 +348,15 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Has the page cache hold the image as it will after a restart of the machine: in the large folios that reading makes, from which
-/// mapping and copying take a sixth less time than from the single pages that writing leaves. Without it starts are only slower.
+/// Brings the image into the page cache as after a restart of the machine: in the large folios that reading creates.
+/// Mapping and copying from these takes a sixth less time than from the single pages that writing leaves. If this
+/// fails, starts are only slower.
 fn read_back(mut file: &File) {
     let _ = fadvise(file, 0, None, Advice::DontNeed);
     let _ = file.rewind().and_then(|()| io::copy(&mut file.take(READ_BACK), &mut io::sink()));
 }
 
-/// The freezer's tables and the command's, and the answers of directories.
+/// Combines the freezer's tables with the command's, and writes the answers of directories.
 fn complete(
     dumped: &Tables<'_>,
     inputs: &Inputs,
@@ -390,7 +396,7 @@ fn settings(parts: &Added<'_>) -> Settings {
     }
 }
 
-/// What the boot read about machine, user and process, with the answers.
+/// The facts about machine, user and process that the boot read, with their values.
 fn facts(
     reads: &Reads,
     environment: &Environment,
@@ -424,7 +430,7 @@ fn facts(
     Ok(())
 }
 
-/// A name as the kernel keeps it: at most 15 bytes.
+/// A name as the kernel stores it: at most 15 bytes.
 fn comm(name: &OsStr) -> [u8; 16] {
     let mut comm = [0; 16];
     let length = name.len().min(comm.len() - 1);
@@ -432,8 +438,7 @@ fn comm(name: &OsStr) -> [u8; 16] {
     comm
 }
 
-/// Writes the tables, in a rehearsed image in the place of what the freezer wrote behind the data pages, and the answers of
-/// directories, and completes their head.
+/// Writes tables and answers after the data pages, in place of the freezer's, and completes their head.
 fn write_tables(file: &File, head: &mut Head, tables: &[u8], answers: &[u8], path: &Path) -> Result<()> {
     let cannot = |error: io::Error| Failure::io("write", path, &error);
     head.tables_size = tables.len() as u64;
@@ -444,7 +449,7 @@ fn write_tables(file: &File, head: &mut Head, tables: &[u8], answers: &[u8], pat
     file.write_all_at(answers, head.answers_offset).map_err(cannot)
 }
 
-/// Where the parts of a variant end (bytes): a multiple of the page size.
+/// Where a variant ends (bytes): a multiple of the page size.
 fn end(head: &Head) -> u64 {
     let ends = [
         head.tables_offset + head.tables_size,
@@ -454,9 +459,9 @@ fn end(head: &Head) -> u64 {
     ends.into_iter().max().unwrap_or(0).next_multiple_of(image::PAGE)
 }
 
-/// Cuts the file off behind the last variant, and writes the heads of all.
+/// Truncates the file after the last variant, and writes the heads of all.
 ///
-/// The first byte of the magic comes last: without it the file is no image.
+/// The first byte of the magic comes last: without it the file is not an image.
 fn write_heads(
     file: &File,
     heads: &mut [Head],

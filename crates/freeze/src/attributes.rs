@@ -1,4 +1,4 @@
-//! Attributes of its process that a boot has changed and a thaw cannot: what front end, freezer and recorder know of them, in one list.
+//! Attributes of its process that a boot changed and a thaw cannot: combines what front end, freezer and recorder know.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,16 @@ use inputs::attributes::{Attribute, Source};
 use judge::entries::Entries;
 use judge::findings::Finding;
 
-/// Of the names that a front end has reported as changed, those of `is_repeated`.
+/// The attributes that a front end reported as changed: those that a thaw sets again if `is_repeated`, otherwise the
+/// others.
 pub fn reported(report: &Entries, is_repeated: bool) -> Vec<Attribute> {
     let named = |name: String| Attribute::ALL.iter().copied().find(|attribute| attribute.name() == name);
     report.texts("attribute").filter_map(named).filter(|attribute| attribute.is_repeated() == is_repeated).collect()
 }
 
-/// The facts that an image depends on besides for what the boot has set. Where it went from the directory of its start, it would go from another
-/// to another place; and what it has set to what it was, or back again, is no change under the same user alone.
+/// Further facts that bind an image whose boot set these attributes. A boot that changed its directory would end up
+/// elsewhere from another start directory. And only under the same user does setting an attribute to its current value,
+/// or back again, change nothing.
 pub fn bound_to(repeated: &[Attribute], set: &BTreeSet<Attribute>) -> impl Iterator<Item = (u32, u32)> {
     let has_moved = repeated.contains(&Attribute::Directory) && set.contains(&Attribute::Directory);
     let has_set = |attributes: &[Attribute]| attributes.iter().any(|attribute| set.contains(attribute));
@@ -24,7 +26,7 @@ pub fn bound_to(repeated: &[Attribute], set: &BTreeSet<Attribute>) -> impl Itera
     all.into_iter().filter_map(|(counts, kind)| counts.then_some((kind, 0)))
 }
 
-/// Adds the attributes that the freezer has not named.
+/// Adds findings for the attributes that the freezer has not found.
 pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Attribute>) {
     for attribute in attributes {
         if !findings.iter().any(|finding| finding.attribute.as_deref() == Some(attribute.name())) {
@@ -36,14 +38,14 @@ pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Att
     }
 }
 
-/// Those that the recorder has seen being set, and that a freeze is refused for. `has_told`: whether the boot came to its end, where the process
-/// itself has told of those that can be read.
+/// The attributes that the recorder saw being set and that cannot be frozen. `has_told` says whether the boot came to
+/// its end, where the process itself reports the readable ones.
 pub fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
     set.iter().copied().filter(move |attribute| !attribute.is_repeated() && (!has_told || is_untold(*attribute)))
 }
 
-/// Whether the kernel tells a boot nothing of it, or tells what belongs to the boot alone: it leads a process group of its own, and the
-/// recorder's filter may need the flag.
+/// Whether the kernel does not report the attribute to a boot, or reports what is peculiar to the boot: it leads its
+/// own process group, and the recorder's filter may need the flag.
 fn is_untold(attribute: Attribute) -> bool {
     use Attribute::{LockedMemory, NoNewPrivileges, ProcessGroup, Root, SeccompFilters, Session};
     attribute.source() == Source::Seen

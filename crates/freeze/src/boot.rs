@@ -39,19 +39,19 @@ use crate::request::InStore;
 use crate::told;
 use crate::training::Profile;
 
-/// How often the size of the growing image is shown.
+/// How often the size of the growing image is reported.
 const TICK: Duration = Duration::from_millis(100);
-/// `site` has read its files within this.
+/// Time limit for `site` to read its files.
 const SITE_LIMIT: Duration = Duration::from_secs(20);
-/// Callers pass descriptors in this range; those that the runtime keeps for itself must get higher numbers.
+/// The first descriptor that callers pass to an image; the runtime's own must get higher numbers.
 const FIRST_PASSED: i32 = 3;
 const LAST_PASSED: i32 = 99;
-/// Bytes in the argv area for new arguments, a larger environment and process titles.
+/// Space in the argv area for new arguments, a larger environment and process titles (bytes).
 const PAD: usize = 16 * 1024;
-/// For CRuby in the form of this many arguments, since its main function keeps the number that it was started with.
+/// CRuby's main function keeps the argument count of the boot, so for it the space consists of this many arguments.
 const PAD_ARGUMENTS: usize = 1024;
 
-/// What is booted, and what the request says about it.
+/// What is booted, and the contents of the request.
 #[derive(Clone, Copy)]
 pub struct Boot<'a> {
     pub installation: &'a Installation,
@@ -61,26 +61,26 @@ pub struct Boot<'a> {
     /// The recipe that they are from; one without a name where there is none.
     pub recipe: &'a Applied,
     pub profile: &'a Profile,
-    /// What makes its image one of a store.
+    /// The image's store, if it is in one.
     pub store: Option<&'a InStore>,
     pub environment: &'a Environment,
     pub interrupt: &'a Interrupt,
     pub progress: &'a dyn Progress,
-    /// Which boot of how many this is, from 1.
+    /// The number of this boot, from 1.
     pub number: u32,
-    /// See `number`.
+    /// The number of boots.
     pub count: u32,
-    /// Whether the program has printed something in a boot whose output somebody sees.
+    /// Whether the program has printed something in a boot whose output the user sees.
     pub said: &'a Cell<bool>,
-    /// What the front end is told of another start: name and value of each fact in the image.
+    /// The facts of the image, for the front end of another start: names and values.
     pub facts: &'a [(OsString, OsString)],
-    /// Whether there was one by now.
+    /// Whether another start has been made already.
     pub knows_other_start: bool,
-    /// By which Python hashes texts, so that sets have the same order in all boots that are compared.
+    /// The hash seed of Python, so that sets have the same order in all boots that are compared.
     pub hash_seed: u32,
-    /// How long it may take; None where nobody knows.
+    /// The time limit, if any.
     pub limit: Option<Duration>,
-    /// Its terminal; None: it has none.
+    /// Its terminal, if it has one.
     pub terminal: Option<Terminal>,
 }
 
@@ -88,42 +88,41 @@ pub struct Boot<'a> {
 pub enum Ended {
     /// The runtime ended by itself.
     Exited(Exited),
-    /// This signal came for the freeze.
+    /// This signal interrupted the freeze.
     Interrupted(i32),
 }
 
-/// A boot to its end.
+/// A boot that came to its end.
 pub struct Exited {
     pub status: ExitStatus,
-    /// What was noted of it.
+    /// Its accesses.
     pub notes: Accesses,
-    /// Whether it has printed anything; of the first boot whether anybody has seen it do so.
+    /// Whether it printed anything; of the first boot, whether the user saw it.
     pub said: bool,
 }
 
 const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
                       do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
 
-/// What a boot is for.
+/// The purpose of a boot.
 pub enum Watch {
-    /// An image.
+    /// To make an image.
     Inputs,
-    /// The same, and the program has said before what it says.
+    /// To make an image again; the user has seen the program's output before.
     InputsAgain,
-    /// To learn where in the program descriptors are opened, and names are made in these folders.
+    /// To find out where in the program descriptors are opened and names are created in these folders.
     Origins(BTreeSet<PathBuf>),
-    /// To learn what the program makes of other facts about its start, in this directory, and of what else is another. The image
-    /// that was written before stays.
+    /// To find out what the program makes of this directory and these facts. Keeps the image written before.
     OtherStart(PathBuf, Otherwise),
-    /// To learn what the program makes of its secrets. The same.
+    /// To find out what the program makes of its secrets. Keeps the image written before.
     Secrets,
 }
 
-/// A boot that goes on.
+/// A boot in progress.
 pub struct Running<'a> {
     boot: Boot<'a>,
     child: Child,
-    /// None where the program went away before it could be watched.
+    /// None if the program ended before the watch began.
     recorder: Option<Recorder>,
     image: PathBuf,
     launcher_size: u64,
@@ -139,7 +138,7 @@ impl<'a> Boot<'a> {
         self.begin(dir, watch)?.end()
     }
 
-    /// The same, up to where the program boots. Whoever has begun a boot ends it.
+    /// Starts a boot without waiting for its end; call [`Running::end`] for that.
     pub fn begin(&self, dir: &ControlDir, watch: &Watch) -> Result<Running<'a>> {
         let writes_image = !matches!(watch, Watch::OtherStart(..) | Watch::Secrets);
         for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
@@ -147,7 +146,7 @@ impl<'a> Boot<'a> {
             .chain(writes_image.then_some(&"image"))
             .filter(|name| **name != "texts" || !matches!(watch, Watch::OtherStart(..)))
         {
-            // A second boot starts from nothing; the first one has no such files yet.
+            // A second boot starts from nothing; before the first one these files do not exist.
             let _ = fs::remove_file(dir.file(old));
         }
         let request = dir.file("request");
@@ -159,7 +158,7 @@ impl<'a> Boot<'a> {
         let launcher_size = if writes_image { self.place_launcher(&dir.file("image"))? } else { u64::MAX };
         Point::AfterRequest.reached();
         self.progress.step(&Step::Boot { runtime: &self.runtime.label, number: self.number, count: self.count });
-        // In a second boot the program says what it has said before, or complains about what the first one left behind.
+        // A second boot repeats the program's output, or complains about leftovers of the first.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
             _ => ProgramOutput::heard(),
@@ -205,12 +204,12 @@ impl<'a> Boot<'a> {
         Failure::io("start", &self.runtime.program, error)
     }
 
-    /// A warning where the program has printed something.
+    /// A warning if the program printed something.
     pub fn warning(&self) -> Option<String> {
         self.said.get().then(|| OUTPUT.to_owned())
     }
 
-    /// What is left to each start; what trials look up of it, they find in DIR/changing.
+    /// The inputs left to each start. Trial imports learn from DIR/changing which of them they looked up.
     fn changing(&self, dir: &ControlDir) -> Result<Option<Changing>> {
         let Some(store) = self.store.filter(|store| !store.changing.places.is_empty()) else { return Ok(None) };
         let file = dir.file("changing");
@@ -218,7 +217,7 @@ impl<'a> Boot<'a> {
         Ok(Some(Changing { places: store.changing.places.iter().cloned().collect(), looked_up }))
     }
 
-    /// What the front end is told.
+    /// The request to the front end.
     fn request(&self, watch: &Watch) -> Entries {
         let mut request = Entries::of_main(self.main);
         self.preloads.iter().for_each(|name| request.push("preload", name));
@@ -255,7 +254,7 @@ impl<'a> Boot<'a> {
             store.changing.variables.iter().for_each(|name| request.push("changed", name));
             told::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
             store.on_news.iter().for_each(|word| request.push("on_news", word));
-            // An installation without one has images all the same.
+            // An installation without the archive can still make images.
             let archive = match self.runtime.language {
                 Language::Python => self.installation.python_run(),
                 Language::Ruby => self.installation.ruby_run(),
@@ -269,7 +268,7 @@ impl<'a> Boot<'a> {
         request
     }
 
-    /// Makes the file that the freezer appends to; returns its size.
+    /// Creates the file that the freezer appends to; returns its size.
     fn place_launcher(&self, image: &Path) -> Result<u64> {
         let launcher = self.installation.launcher()?;
         let copy = || {
@@ -279,8 +278,8 @@ impl<'a> Boot<'a> {
         copy().map_err(|error| Failure::io("write", image, &error))
     }
 
-    /// The runtime's call: its options, the front end, and for Ruby a main script: the program's own, or one that stands for
-    /// whatever the arguments will be.
+    /// The command line of the runtime: its options, the front end, and for Ruby a main script, which is the program's
+    /// own or a stand-in for any arguments.
     fn command(&self, dir: &ControlDir, socket: UnixStream) -> Result<Command> {
         let freezer = self.installation.freezer()?;
         let mut argv = vec![self.main.argv[0].clone()];
@@ -290,11 +289,11 @@ impl<'a> Boot<'a> {
             Language::Python => {
                 argv.push(self.installation.python_front_end()?.into());
                 if self.environment.value("PYTHONHASHSEED").is_none() {
-                    // The front end drops both.
+                    // The front end removes both.
                     environment.push(("PYTHONHASHSEED".into(), self.hash_seed.to_string().into()));
                     environment.push(("SNAPBOOT_HASHSEED".into(), "1".into()));
                 }
-                // The front end drops the variable.
+                // The front end removes the variable.
                 environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
                 if python::is_interactive(self.main.options()) {
                     let editor = dir.file("editor");
@@ -303,14 +302,14 @@ impl<'a> Boot<'a> {
                 }
             }
             Language::Ruby => {
-                // The front end takes the second one for the sign that Ruby goes on to the main script.
+                // The second one tells the front end that Ruby continues with the main script.
                 let front_end = self.installation.ruby_front_end()?.into();
                 argv.extend(["-r".into(), front_end, "-r".into(), "snapboot-main-script".into()]);
                 match self.main.kind {
                     MainKind::Script => argv.extend(self.main.rest().iter().cloned()),
                     _ => argv.push(self.installation.ruby_main_script()?.into()),
                 }
-                // The front end drops them.
+                // The front end removes them.
                 argv.extend(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1).into(); PAD_ARGUMENTS]);
             }
         }
@@ -332,7 +331,7 @@ impl<'a> Boot<'a> {
 }
 
 impl Running<'_> {
-    /// Watches the boot to its end, or until a signal comes.
+    /// Watches the boot until its end or a signal.
     pub fn end(mut self) -> Result<Ended> {
         let boot = self.boot;
         let ended = self.watch();
@@ -365,7 +364,7 @@ impl Running<'_> {
         }
     }
 
-    /// Waits for the end of the runtime, and returns how it ended; None when a signal came first, or time is up.
+    /// Waits for the runtime and returns its status; None after a signal or at the time limit.
     fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let Running { boot, child, image, launcher_size, begun, .. } = self;
         let Boot { interrupt, limit, progress, .. } = boot;
@@ -380,8 +379,8 @@ impl Running<'_> {
                 return Ok(None);
             }
             if !events[0].revents().is_empty() {
-                // What it left running is not answered any more when it wants to open a file. Until it is waited for, the number of
-                // the group is its own.
+                // No recorder answers the processes that it left running when they open a file. The group's number
+                // stays reserved until it is reaped.
                 let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
                 return child.wait().map(Some);
             }
@@ -393,7 +392,7 @@ impl Running<'_> {
     }
 }
 
-/// Leaves in the control directory what a boot may ask for.
+/// Writes the variables that a boot may get on demand to the control directory.
 pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()> {
     let (entries, index) = environment.on_demand();
     [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
@@ -401,8 +400,8 @@ pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()
     })
 }
 
-/// Leaves in the control directory what the boot may ask for, and has CPython's `site`, which runs before the front end, tell in DIR/site
-/// what it reads: that the boot has to see from its start. Returns its environment. A runtime that does not answer will say why when it boots.
+/// As [`leave_on_demand`], and finds out in DIR/site what CPython's `site` reads, which runs before the front end: the
+/// boot must see that from its start. Returns its environment. If the runtime fails, its boot will report why.
 pub fn early_reads(
     installation: &Installation,
     runtime: &Runtime,
@@ -423,8 +422,8 @@ pub fn early_reads(
     Ok(environment)
 }
 
-/// Interactive, Python would load its line editor before anything else, which looks for the terminal of this boot. It finds none: the
-/// first entry of its path, the folder `editor`, has a module of that name that cannot be loaded. The front end takes the entry out.
+/// Hides Python's line editor, which in interactive mode queries the terminal of this boot: the folder `editor`, first
+/// in the path, has a module of that name that cannot be loaded. The front end removes the entry.
 fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) -> io::Result<()> {
     let mut path = editor.as_os_str().to_owned();
     if let Some(at) = environment.iter().position(|(name, _)| name == "PYTHONPATH") {
@@ -438,8 +437,7 @@ fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) 
     fs::write(editor.join("readline.py"), "raise ImportError\n")
 }
 
-/// A file without a name that holds the real values of the secrets, each ended by a NUL: see real_secrets.rb of the front end. None without
-/// a secret.
+/// An unnamed file with the secrets' real values, each with a final NUL (see real_secrets.rb); None without secrets.
 fn real_secrets(environment: &Environment) -> io::Result<Option<OwnedFd>> {
     if environment.secrets.is_empty() {
         return Ok(None);
@@ -449,8 +447,8 @@ fn real_secrets(environment: &Environment) -> io::Result<Option<OwnedFd>> {
     Ok(Some(file.into()))
 }
 
-/// Puts /dev/null at the descriptors that callers of an image may pass, or `first` at the first of them, and `socket` behind them; keeps
-/// all others of this process to itself.
+/// Puts /dev/null at the descriptors that callers of an image may pass, or `first` at the first of them, and `socket`
+/// after them. All other descriptors of this process stay its own.
 fn fill_descriptors(command: &mut Command, socket: OwnedFd, first: Option<OwnedFd>) -> io::Result<()> {
     close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
     // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
@@ -471,9 +469,9 @@ fn fill_descriptors(command: &mut Command, socket: OwnedFd, first: Option<OwnedF
 
 /// The program, anchor and argv that the fallback executes.
 ///
-/// CPython looks for its library from argv[0], and in PATH when that has no slash; PATH and the directory may be others later.
-/// So the fallback gives it the path that was found now. The anchor makes an image work from anywhere, though its script was
-/// named by a relative path: where that leads elsewhere, the launcher takes the absolute one.
+/// CPython finds its library from argv[0], and in PATH if that has no slash; PATH and the directory may differ later.
+/// So the fallback gives it the path found now. The anchor makes an image work from any directory although its script
+/// was named by a relative path: if that leads elsewhere, the launcher uses the absolute path.
 pub fn fallback_command(runtime: &Runtime, main: &Main) -> Vec<OsString> {
     let program = runtime.program.clone().into_os_string();
     let first = match runtime.language {

@@ -1,10 +1,10 @@
-//! A process that can look and end, and do nothing to anybody else: in it the exit handlers of a program may run although it never
-//! ran. They are called in a rehearsal, because every start will call them.
+//! A process that can only read and end, and cannot affect others. In it the exit handlers of a program may run
+//! although the program never did. A rehearsal calls them because every start will.
 //!
-//! It stops itself (SIGSTOP) right before it executes the program, so that what comes then can be timed.
+//! The process stops itself (SIGSTOP) right before it executes the program, so that the rest can be timed.
 //!
-//! The confinement is a seccomp filter. What it does not allow fails with ENOSYS, for which C libraries know another way where there
-//! is one, and exit handlers an exception.
+//! The confinement is a seccomp filter. Calls that it does not allow fail with ENOSYS. C libraries then use an
+//! alternative if there is one, and exit handlers get an exception.
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
@@ -23,10 +23,10 @@ use seccompiler::{
 
 use crate::arch::HARMLESS_HERE;
 
-/// The hidden subcommand by whose name `snapboot freeze` starts a confined process.
+/// The hidden subcommand with which `snapboot freeze` starts a confined process.
 pub const SUBCOMMAND: &str = "confined";
 
-/// Calls that look, or change nothing but the process that makes them.
+/// System calls that only read, or change only the calling process.
 const HARMLESS: &[c_long] = &[
     // Memory.
     libc::SYS_brk,
@@ -57,7 +57,7 @@ const HARMLESS: &[c_long] = &[
     libc::SYS_statx,
     libc::SYS_write,
     libc::SYS_writev,
-    // Descriptors of its own.
+    // Its own descriptors.
     libc::SYS_dup3,
     libc::SYS_epoll_create1,
     libc::SYS_epoll_ctl,
@@ -101,15 +101,15 @@ const HARMLESS: &[c_long] = &[
     libc::SYS_uname,
 ];
 
-/// The command that becomes `program` in a confined process.
+/// The command that confines itself and executes `program`.
 pub fn command(program: &Path) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(SUBCOMMAND).arg(program);
     Ok(command)
 }
 
-/// What the executable that links this crate has to call for the subcommand [`SUBCOMMAND`]: confines this process, stops it, and then
-/// executes `program`. Returns only when that fails.
+/// The executable that links this crate must call this for the subcommand [`SUBCOMMAND`]: confines this process, stops
+/// it, and then executes `program`. Returns only on failure.
 pub fn run(program: &Path) -> Failure {
     let cannot = |error: String| Failure::failed(format!("cannot run {} confined: {error}.", program.display()));
     if let Err(error) = confine() {
@@ -133,7 +133,8 @@ fn filter() -> std::result::Result<SeccompFilter, seccompiler::BackendError> {
     let rule = |condition| SeccompRule::new(vec![condition?]);
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         HARMLESS.iter().chain(HARMLESS_HERE).map(|call| (*call, Vec::new())).collect();
-    // No file is opened for writing; what it can write to are the standard streams, which are /dev/null, and its own pipes.
+    // No file can be opened for writing. It can write only to the standard streams, which are /dev/null, and to its own
+    // pipes.
     let writing = i64::from(O_ACCMODE | O_CREAT | O_TRUNC);
     rules.insert(libc::SYS_openat, vec![rule(has(2, writing, 0))?]);
     let all = i64::from(u32::MAX);

@@ -1,8 +1,8 @@
-//! The directory beside the output in which an image comes into being.
+//! The directory beside the output in which an image is made.
 //!
-//! `.NAME.freezing-PID` is locked as long as its freeze runs. A freeze that was killed leaves it behind, unlocked, and the
-//! next freeze of the same output removes it. The finished image lies in a folder of its own in there, under the name that it
-//! will have: what a start leaves out of lists of names, it tells by that.
+//! `.NAME.freezing-PID` is locked while its freeze runs. A killed freeze leaves it behind unlocked, and the next freeze
+//! of the same output removes it. The finished image lies in a folder of its own in it, under its final name: a start
+//! uses that name to leave its own files out of lists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
@@ -15,12 +15,12 @@ use failure::{Failure, Result};
 use rustix::fs::{flock, fstat, FlockOperation, Mode, OFlags};
 use rustix::process::{geteuid, test_kill_process, Pid};
 
-/// Between the output's name and the number of the process, in the name of a control directory.
+/// Separates the output's name from the process id in the name of a control directory.
 const FREEZING: &str = ".freezing-";
 /// The folder of the finished image.
 const FINISHED: &str = "finished";
 
-/// A locked control directory; removed with all that is in it when it is dropped.
+/// A locked control directory; removed with its contents when dropped.
 pub struct ControlDir {
     path: PathBuf,
     finished: PathBuf,
@@ -28,10 +28,10 @@ pub struct ControlDir {
 }
 
 impl ControlDir {
-    /// Removes what killed freezes of the same output left, and makes a new directory for this one.
+    /// Removes the leftovers of killed freezes of the same output, and creates a directory for this one.
     pub fn create(output: &Path) -> Result<Self> {
         let directory = output.parent().unwrap_or(Path::new("/"));
-        // The recorder tells of it without links and `..`.
+        // The recorder reports it without links and `..`.
         let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
         let prefix = prefix(output);
         remove_abandoned(&directory, &prefix);
@@ -50,7 +50,8 @@ impl ControlDir {
         Ok(ControlDir { path, finished, _lock: Some(lock) })
     }
 
-    /// A directory in this one, for a boot beside another one. It has the files in this one whose names `is_kept` takes; no boot changes those.
+    /// A directory in this one, for a boot at the same time as another. It shares the files whose names `is_kept`
+    /// accepts; no boot changes those.
     pub fn beside(&self, is_kept: impl Fn(&str) -> bool) -> Result<Self> {
         let path = self.path.join("beside");
         let make = || {
@@ -68,7 +69,7 @@ impl ControlDir {
         Ok(ControlDir { path, finished, _lock: None })
     }
 
-    /// The directory.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -78,19 +79,19 @@ impl ControlDir {
         self.path.join(name)
     }
 
-    /// The image, when it is finished.
+    /// The finished image.
     pub fn finished(&self) -> &Path {
         &self.finished
     }
 
-    /// Fails when the disk is full.
+    /// Fails if the disk is full.
     pub fn has_space(&self) -> Result<()> {
         let file = self.file("space");
         fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
     }
 
-    /// The time by the clock of the directory's own file system (ns since 1970). Whatever is changed at this time or later is changed
-    /// while the program boots.
+    /// The time by the clock of the directory's own file system (ns since 1970). Changes at this time or later are made
+    /// during the boot.
     pub fn now(&self) -> Result<i64> {
         let file = self.file("now");
         let touch = || fs::write(&file, "").and_then(|()| file.metadata());
@@ -101,7 +102,7 @@ impl ControlDir {
 
 impl Drop for ControlDir {
     fn drop(&mut self) {
-        // What cannot be removed now, the next freeze of this output removes.
+        // The next freeze of this output removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
@@ -113,7 +114,7 @@ fn prefix(output: &Path) -> OsString {
     prefix
 }
 
-/// Removes the control directories of all outputs in this directory whose freeze is gone.
+/// Removes all control directories in this directory whose freeze has ended.
 pub fn remove_all_abandoned(directory: &Path) {
     let names = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let outputs = names.filter_map(|name| {
@@ -125,7 +126,7 @@ pub fn remove_all_abandoned(directory: &Path) {
     }
 }
 
-/// Removes the control directories whose freeze is gone. What cannot be removed does no harm and is left.
+/// Removes control directories whose freeze has ended. What cannot be removed is harmless and stays.
 fn remove_abandoned(directory: &Path, prefix: &OsStr) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -133,13 +134,13 @@ fn remove_abandoned(directory: &Path, prefix: &OsStr) {
         let Some(pid) = std::str::from_utf8(pid).ok().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw) else {
             continue;
         };
-        // A freeze that has made its directory but not yet locked it is told by its process. The lock tells the rest:
-        // the number may have been given to another process, or be one of another container.
+        // The process id identifies a freeze that has created its directory and not yet locked it. Otherwise only the
+        // lock counts: the id may belong to another process now, or to one in another container.
         let own = pid == rustix::process::getpid();
         let path = entry.path();
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(directory) = rustix::fs::open(&path, flags, Mode::empty()) else { continue };
-        // One of another user's is none of ours, and root could remove it.
+        // Leave those of other users alone; root could remove them.
         let is_own = fstat(&directory).is_ok_and(|status| status.st_uid == geteuid().as_raw());
         let free = is_own && flock(&directory, FlockOperation::NonBlockingLockExclusive).is_ok();
         let young =
@@ -167,7 +168,7 @@ mod tests {
     fn what_a_killed_freeze_left_is_removed_and_a_running_one_is_not() {
         let top = tempfile::tempdir().unwrap();
         let output = top.path().join("app.img");
-        // No process has this number: it is above the kernel's limit.
+        // No process has this id: it is above the kernel's limit.
         let abandoned = top.path().join(".app.img.freezing-4194305");
         let other = top.path().join(".app.img.freezing-mine");
         let running = top.path().join(".app.img.freezing-4194306");
@@ -176,7 +177,7 @@ mod tests {
         }
         let lock = File::open(&running).unwrap();
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
-        // A pipe would wait for somebody who writes.
+        // Opening a pipe would wait for a writer.
         let pipe = top.path().join(".app.img.freezing-4194307");
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RUSR, 0).unwrap();
         let _dir = ControlDir::create(&output).unwrap();

@@ -1,11 +1,14 @@
-//! `--cpu v2`, `v3` and `v4`: a boot in which nothing picks instructions beyond a level, so that the image thaws on any CPU that has it.
+//! `--cpu v2`, `v3` and `v4`: a boot that selects no instructions beyond a level, so that the image thaws on any CPU of
+//! that level.
 //!
-//! Programs pick instructions by CPU when they start, and a frozen one keeps to what it has picked. The C library and some others
-//! let variables speak for the CPU; those are set for the boot alone. Whatever else queries the CPU is refused by name.
+//! Programs select instructions by CPU when they start, and a frozen program keeps its selection. The C library and
+//! some others can be told by variables what the CPU has; those are set for the boot only. Other libraries that query
+//! the CPU are refused by name.
 //!
-//! What saves registers with XSAVE measures the room for them when a process starts, and on a CPU with larger registers that is too small. In
-//! glibc that is lazy binding, which no boot leaves anything to (boot.rs sets LD_BIND_NOW), and descriptors of thread-local memory (TLSDESC),
-//! from glibc 2.40 on: a library with such is refused for v3 and v4. For v2 glibc does without XSAVE.
+//! Code that saves registers with XSAVE measures the space for them when a process starts, and on a CPU with larger
+//! registers that is too small. In glibc this concerns lazy binding, which no boot uses (boot.rs sets LD_BIND_NOW), and
+//! descriptors of thread-local memory (TLSDESC) since glibc 2.40: v3 and v4 refuse a library that has these. For v2
+//! glibc does not use XSAVE.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -52,18 +55,19 @@ const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
 /// The same of the C library, by the beginning of its name.
 const LOADER: &str = "ld-linux-x86-64.so";
 
-/// The instructions CPUID and XGETBV. Who wants to use AVX has to execute both, and does so in one place; either alone is
-/// mostly chance.
+/// The instructions CPUID and XGETBV. Code that uses AVX must execute both, and does so in one place; either byte
+/// sequence alone is mostly a coincidence.
 const CPUID: &[u8] = b"\x0f\xa2";
 const XGETBV: &[u8] = b"\x0f\x01\xd0";
 const NEAR: usize = 256;
 
-/// The loader answers within this.
+/// Time limit for the loader's answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// The environment in which `program` boots for a level.
 ///
-/// Refuses a CPU that has less, variables that are set already and would say something else, and a C library that does not heed its own.
+/// Refuses a CPU below the level, variables that are already set to something else, and a C library that does not
+/// honour its own.
 pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment> {
     let word = Cpu::Level(level).word();
     if let Some(lacking) = level.lacks().next() {
@@ -96,7 +100,7 @@ pub fn for_level(environment: Environment, program: &Path, level: Level) -> Resu
     Ok(environment.with_boot_only(set))
 }
 
-/// Makes sure that glibc does what its tunable says: what is unknown to it, it passes over without a word.
+/// Checks that glibc honours its tunable; it silently ignores an unknown one.
 fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<()> {
     let loader = loader_of(program)?;
     let mut command = Command::new(&loader);
@@ -114,13 +118,13 @@ fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<()> {
     )))
 }
 
-/// Whether glibc says (`ld.so --list-diagnostics`) that it uses nothing beyond the level of what it chooses functions by.
+/// Whether glibc reports (`ld.so --list-diagnostics`) that it selects functions only by features of the level.
 fn keeps_to(said: &str, level: Level) -> bool {
     let value = |name: &str| {
         let number = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix("=0x"))?;
         u64::from_str_radix(number, 16).ok()
     };
-    // ebx of leaf 7. Of AVX-512 without IFMA, which glibc has no functions for.
+    // ebx of leaf 7: AVX-512 except IFMA, for which glibc has no functions.
     const RTM: u64 = 1 << 11;
     const AVX_512: u64 = 0xdc03_0000;
     let beyond = match level {
@@ -131,7 +135,8 @@ fn keeps_to(said: &str, level: Level) -> bool {
     value("x86.cpu_features.features[0x1].active[0x1]").is_some_and(|active| active & beyond == 0)
 }
 
-/// Refuses a frozen process with libraries that have picked instructions by themselves, or measured the room for registers.
+/// Refuses a frozen process whose libraries have selected instructions by themselves, or measured the space for
+/// registers.
 pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
     let word = Cpu::Level(level).word();
     let (mut asking, mut measuring) = (BTreeSet::new(), BTreeSet::new());
@@ -169,7 +174,7 @@ pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
     Ok(())
 }
 
-/// Files of which code is mapped, and where in them that is.
+/// Files whose code is mapped, and the mapped ranges in them.
 fn libraries(dumped: &Tables<'_>) -> Result<BTreeMap<PathBuf, Vec<Range<usize>>>> {
     const EXECUTE: u32 = 4;
     let files = dumped.rows::<MappedFile>(Section::Files)?;
@@ -185,7 +190,7 @@ fn libraries(dumped: &Tables<'_>) -> Result<BTreeMap<PathBuf, Vec<Range<usize>>>
     Ok(found)
 }
 
-/// Whether a library has thread-local variables whose places the loader resolves by descriptors.
+/// Whether a library has thread-local variables that the loader resolves through descriptors.
 fn has_tls_descriptors(file: &[u8]) -> bool {
     let Ok(elf) = ElfFile64::<Endianness>::parse(file) else { return false };
     let mut relocations = elf.dynamic_relocations().into_iter().flatten();

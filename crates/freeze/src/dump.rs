@@ -1,4 +1,4 @@
-//! What the freezer leaves in the file of an image: reads it back, and finds out whether it is whole.
+//! The freezer's output in the file of an image: reads it back and checks that it is complete.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use failure::{Failure, Result};
 use image::{MappedFile, Record, Section, Tables, Trailer, HEAD_AREA, HEAD_OFFSET};
 use recorder::Identity;
 
-/// Reads and checks the freezer's last bytes.
+/// Reads and checks the trailer.
 pub fn trailer(file: &File, path: &Path) -> Result<Trailer> {
     let cannot = |error: io::Error| Failure::io("read", path, &error);
     let size = file.metadata().map_err(cannot)?.len();
@@ -44,7 +44,7 @@ pub fn mapped_files(dumped: &Tables<'_>) -> Result<Vec<(PathBuf, Identity)>> {
     dumped.rows::<MappedFile>(Section::Files)?.map(file).collect()
 }
 
-/// So many bytes of a file (`size`), from `offset` on.
+/// Reads `size` bytes of a file at `offset`.
 pub fn read_at(file: &File, offset: u64, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
     file.read_exact_at(&mut bytes, offset)?;

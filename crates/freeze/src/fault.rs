@@ -1,44 +1,44 @@
-//! Named places where the command kills itself, so that tests can see what an interrupted freeze leaves behind.
+//! Named points where the command kills itself, so that tests can see what an interrupted freeze leaves behind.
 //!
-//! `SNAPBOOT_FAULT=NAME snapboot freeze ...` ends with SIGKILL at the place of that name, or gets the signal there whose number
-//! `SNAPBOOT_FAULT_SIGNAL` gives. The names are those of
-//! [`Point`], in words: `after-control-dir` and so on. The freezer has fault points of its own, whose names begin with `freezer-`;
-//! it finds the name in a file, since the front end takes Snapboot's variables out of the environment.
+//! `SNAPBOOT_FAULT=NAME snapboot freeze ...` ends with SIGKILL at the point of that name, or with the signal in
+//! `SNAPBOOT_FAULT_SIGNAL`. The names are those of [`Point`] in words: `after-control-dir` and so on. The freezer has
+//! its own fault points, whose names begin with `freezer-`; it reads the name from a file, since the front end removes
+//! Snapboot's variables from the environment.
 
 use std::ffi::OsString;
 
 use signal_hook::consts::SIGKILL;
 use signal_hook::low_level;
 
-/// A place where a freeze can be cut off.
+/// A point where a freeze can be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The control directory exists and is locked; it is empty.
     AfterControlDir,
-    /// The request and the launcher's bytes are in the control directory; the runtime was not started.
+    /// The request and the launcher's bytes are in the control directory; the runtime has not started.
     AfterRequest,
     /// The freezer wrote the memory; the command has added nothing.
     AfterDump,
     /// All tables are written; the head is not.
     BeforeHead,
-    /// The head is written but for its first byte.
+    /// The head is written except for its first byte.
     BeforeMagic,
-    /// The image that will be rehearsed is whole and on the disk.
+    /// The image to rehearse is complete and on the disk.
     BeforeRehearsal,
-    /// The final file holds the launcher, and no page yet.
+    /// The final file contains the launcher, and no page yet.
     BeforePages,
-    /// The final file is whole; it need not be on the disk.
+    /// The final file is complete; it may not be on the disk.
     BeforeSync,
     /// It is on the disk, under its temporary name.
     BeforeRename,
-    /// It has its final name; that name need not be on the disk.
+    /// It has its final name, which may not be on the disk.
     BeforeDirectorySync,
-    /// That is on the disk as well; the control directory still exists.
+    /// The name is on the disk as well; the control directory still exists.
     AfterRename,
 }
 
 impl Point {
-    /// The name to put into `SNAPBOOT_FAULT`.
+    /// The name for `SNAPBOOT_FAULT`.
     fn name(self) -> &'static str {
         match self {
             Point::AfterControlDir => "after-control-dir",
@@ -55,17 +55,17 @@ impl Point {
         }
     }
 
-    /// Sends this process SIGKILL, or another signal, when `SNAPBOOT_FAULT` names this place.
+    /// Sends this process SIGKILL or another signal, if `SNAPBOOT_FAULT` names this point.
     pub fn reached(self) {
         if wanted().is_some_and(|wanted| wanted == self.name()) {
             let signal = std::env::var("SNAPBOOT_FAULT_SIGNAL").ok().and_then(|number| number.parse().ok());
-            // A signal to oneself cannot fail, and nothing can be done if it did.
+            // A signal to oneself cannot fail.
             let _ = low_level::raise(signal.unwrap_or(SIGKILL));
         }
     }
 }
 
-/// The name that the freezer is to find in the control directory's file `fault`, if there is one.
+/// The name for the freezer in the control directory's file `fault`, if any.
 pub fn for_freezer() -> Option<OsString> {
     wanted().filter(|name| name.as_encoded_bytes().starts_with(b"freezer-"))
 }

@@ -1,7 +1,8 @@
-//! The first start of a finished image, before it gets its name: with the environment and the directory of whoever freezes, through all
-//! checks and the jump to the end of an empty main part. An image that would never thaw is not worth having, and nobody would notice.
+//! The first start of a finished image, before it is renamed into place: with the environment and the directory of the
+//! freeze, through all checks and the jump, to the end of an empty main part. It catches an image that would never
+//! thaw, which nobody would notice otherwise.
 //!
-//! As in a rehearsal, nothing of the program runs: no hook, and no exit handler either.
+//! As in a rehearsal, nothing of the program runs: no hooks, and no exit handlers either.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,19 +15,19 @@ use runtime::terminal::Terminal;
 
 use super::rehearse::ways;
 
-/// How long the first start may take: it may have to compare the contents of all inputs.
+/// Time limit of the first start, which may have to compare the contents of all inputs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// For which starts a variant of an image is.
+/// The kind of starts that a variant serves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartKind {
     /// Their terminal, if they have one.
     pub terminal: Option<Terminal>,
-    /// Variables that have other values in them than in this process; None stands for one that is not set.
+    /// Variables whose values differ from this process'; None unsets a variable.
     pub variables: Vec<(OsString, Option<OsString>)>,
 }
 
-/// Makes a start of this kind, and returns how long that took. `said` is a file for what the start says.
+/// Makes a start of this kind, and returns how long it took. `said` is a file for its output.
 ///
 /// Fails with all reasons why it did not thaw.
 pub fn first_start(image: &Path, said: &Path, kind: &StartKind) -> Result<Duration> {
@@ -63,7 +64,7 @@ pub fn first_start(image: &Path, said: &Path, kind: &StartKind) -> Result<Durati
     )))
 }
 
-/// The reason that the launcher or the front end gave.
+/// The reason from the launcher or the front end.
 fn last_word(said: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(said);
     let line = text.lines().rfind(|line| !line.trim().is_empty())?;

@@ -1,9 +1,9 @@
 //! Files of the kernel (/proc, /sys) that a boot read: which of them the image depends on, and on what in them.
 //!
-//! Their content is made when it is read, and size and times say nothing; so an image records a digest, and each start reads the file
-//! again. Much of what is there is measured by the kernel and changes all the time, or belongs to one process: that can be no input, and a
-//! program which keeps it keeps it (docs/limits/not-noticed.md). No list of names knows all of it, so what changes while the program is frozen
-//! counts as measured, too, unless somebody can set it.
+//! The kernel generates their content on each read, and size and times say nothing. So an image records a digest, and
+//! each start reads the file again. Many of these files hold measurements that change all the time, or belong to one
+//! process; they cannot be inputs, and a program that keeps such a value keeps it (docs/limits/not-noticed.md). No list
+//! has all of them, so a file that changes during the freeze counts as a measurement, too, unless it is a setting.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -16,18 +16,18 @@ use image_file::this_process::ThisProcess;
 use inputs::facts::{Value, WITHOUT_HOME};
 use recorder::Accesses;
 
-/// What an image depends on when its boot has read a file.
+/// What an image depends on after its boot has read a file.
 #[derive(Debug, PartialEq, Eq)]
 enum Treatment {
-    /// Facts that tell what is stable in it.
+    /// Facts for the stable part of it.
     Facts(&'static [u32]),
-    /// All that is in it.
+    /// Its whole content.
     Content,
     /// Nothing: it belongs to one process, or changes all the time.
     Nothing,
 }
 
-/// Files whose stable part is a fact. The processor is an input of each image, its frequency is none.
+/// Files whose stable part is a fact. The processor is an input of each image, its frequency is not.
 const FACTS: &[(&str, &[u32])] = &[
     ("/proc/cpuinfo", &[fact_kind::CPUS]),
     ("/sys/devices/system/cpu/online", &[fact_kind::CPUS]),
@@ -39,7 +39,7 @@ const FACTS: &[(&str, &[u32])] = &[
     ("/proc/sys/kernel/hostname", &[fact_kind::HOSTNAME]),
 ];
 
-/// What changes by itself: files and whole directories.
+/// Files and whole directories that change by themselves.
 const CHANGING: &[&str] = &[
     "/proc/allocinfo",
     "/proc/buddyinfo",
@@ -90,7 +90,7 @@ const CHANGING: &[&str] = &[
     "/sys/power",
 ];
 
-/// The same below /sys/devices and in other places of /sys: names of files, and of directories in which all is measured.
+/// The same below /sys/devices and elsewhere in /sys: names of files, and of directories with measurements only.
 const MEASURED: &[&str] = &[
     "capacity",
     "cpuinfo_avg_freq",
@@ -123,7 +123,7 @@ const ASKED_BY_ALLOCATORS: &[&str] = &["/proc/sys/vm/overcommit_memory"];
 
 /// Where control groups are mounted.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
-/// What can only be read in a control group is measured, but for these.
+/// Read-only files of a control group are measurements, except these.
 const RESULTS_OF_SETTINGS: &[&str] = &[
     "cgroup.controllers",
     "cgroup.type",
@@ -132,10 +132,12 @@ const RESULTS_OF_SETTINGS: &[&str] = &[
     "cpuset.effective_mems",
     "cpuset.mems.effective",
 ];
-/// What can be written there is a setting, but for these; and for what ends in `.pressure`, or has `usage` or `failcnt` in its name.
+/// Writable files of a control group are settings, except these, those that end in `.pressure`, and those with `usage`
+/// or `failcnt` in their name.
 const NO_SETTINGS: &[&str] = &["cgroup.procs", "cgroup.threads", "memory.peak", "memory.swap.peak", "tasks"];
 
-/// Files of a process that say where it lives rather than what it does, so that another process in the same place has the same.
+/// Files of a process that describe its surroundings rather than its activity, so another process in the same
+/// surroundings has the same.
 const OF_THE_PLACE: &[&str] = &[
     "/proc/self/cgroup",
     "/proc/self/gid_map",
@@ -148,22 +150,22 @@ const OF_THE_PLACE: &[&str] = &[
     "/proc/self/uid_map",
 ];
 
-/// At least so long lies between two looks at a file.
+/// Minimum time between two reads of a file.
 const STILL: Duration = Duration::from_millis(10);
 
-/// What an image depends on whose boot has read these files.
+/// What an image depends on after its boot has read these files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct KernelFiles {
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
-    /// Contents by path, as an image records them: those that the boot found.
+    /// Contents by path, as an image records them, at the time of the boot's read.
     pub contents: BTreeMap<PathBuf, Vec<u8>>,
-    /// Of which of them a start with HOME looks at none.
+    /// Files that no start with HOME reads.
     without_home: BTreeSet<PathBuf>,
 }
 
 impl KernelFiles {
-    /// Sorts out what was read, and what was found then.
+    /// Classifies the files that were read.
     pub fn of(notes: &Accesses) -> KernelFiles {
         let without_home = &notes.system_without_home;
         let read = || without_home.iter().chain(&notes.system);
@@ -183,14 +185,14 @@ impl KernelFiles {
         files
     }
 
-    /// The facts of an image about these files: `of`, and what was in the file.
+    /// The facts of an image about these files: `of`, and the file's content.
     pub fn rows(&self) -> impl Iterator<Item = (u32, &[u8])> {
         let of = |path| if self.without_home.contains(path) { WITHOUT_HOME } else { 0 };
         self.contents.iter().map(move |(path, content)| (of(path), content.as_slice()))
     }
 
-    /// Looks again, and drops what is another now and can be set by nobody: each start would be stale for it. What can be set counts as
-    /// it was found, since the boot may have gone by it. Returns what was dropped.
+    /// Reads the files again, and drops those that have changed and are not settings: each start would find the image
+    /// stale. Settings count as the boot found them, since the boot may depend on them. Returns the dropped files.
     pub fn drop_measured(&mut self) -> Vec<PathBuf> {
         if !self.contents.is_empty() {
             std::thread::sleep(STILL);
@@ -206,7 +208,7 @@ impl KernelFiles {
     }
 }
 
-/// What is in a file of the kernel's, as an image records it; None when that does not count.
+/// The content of a kernel file as an image records it; None if it does not count.
 pub fn content(path: &Path) -> Option<Vec<u8>> {
     if treatment(path) != Treatment::Content {
         return None;
@@ -233,7 +235,7 @@ fn treatment(path: &Path) -> Treatment {
     }
 }
 
-/// Whether it is known of a file that it changes by itself.
+/// Whether a file is known to change by itself.
 fn changes(path: &Path) -> bool {
     let name = path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
     let is_one_of = |all: &[&str]| all.iter().any(|one| one.as_bytes() == name);
@@ -323,12 +325,12 @@ mod tests {
         notes.add_those_of(without_home);
         let found = KernelFiles::of(&notes);
         assert_eq!(found.rows().map(|(of, _)| of).collect::<Vec<_>>(), [0, WITHOUT_HOME]);
-        // Not on the list of what changes, and of no process: found out by looking again.
+        // Neither listed as changing, nor of a process: decided by reading it again.
         let version = PathBuf::from("/proc/filesystems");
         let mut files = KernelFiles { contents: [(version.clone(), b"another".to_vec())].into(), ..Default::default() };
         assert_eq!(files.drop_measured(), [version]);
         assert_eq!(files, KernelFiles::default());
-        // What can be set counts as the boot found it.
+        // A setting counts as the boot found it.
         let setting = PathBuf::from("/proc/sys/kernel/pid_max");
         let mut files = KernelFiles { contents: [(setting.clone(), b"another".to_vec())].into(), ..Default::default() };
         assert!(files.drop_measured().is_empty());

@@ -1,30 +1,30 @@
-//! What an image does without though it should have it: what training runs have shown, what starts have told, a recipe. An image of a store that
-//! lacks something for which another freeze may be better is not used for good.
+//! What an image lacks of training runs' results, starts' reports, or a recipe. A store replaces an image that lacks
+//! something which another freeze may include.
 
 use std::time::Duration;
 
 use crate::request::{FreezeRequest, InStore};
 use crate::training::Part;
 
-/// So little is learnt of some programs that half of it says nothing.
+/// Below this number of learnt modules, half of them says nothing.
 const FEW: usize = 20;
 
-/// What one image does without, each in words.
+/// What one image lacks, in words.
 #[derive(Clone, Default)]
 pub struct Lacks {
-    /// What another freeze may find.
+    /// What another freeze may include.
     what: Vec<String>,
-    /// What starts have told, and with which no image can be made.
+    /// Reports of starts with which no image can be made.
     told: Option<String>,
 }
 
 impl Lacks {
-    /// What is known before anything is assembled.
+    /// What is missing before anything is assembled.
     pub fn new(what: impl Iterator<Item = String>) -> Lacks {
         Lacks { what: what.collect(), told: None }
     }
 
-    /// Notes that this part was taken out. `is_passing`: for a reason that need not last.
+    /// Records that this part was taken out. `is_passing` says whether the reason may pass.
     pub fn add(&mut self, part: Part, why: &str, is_passing: bool) {
         let whose = if part == Part::Told { "starts from it have told" } else { "the training runs have shown" };
         let lack = format!("nothing that {whose} is in the image, because {why}");
@@ -34,8 +34,8 @@ impl Lacks {
         }
     }
 
-    /// Notes where much less was learnt than for the last image of the store that lacked nothing: a training run may have failed, as in the
-    /// middle of an upgrade. `count`: how many modules or features were.
+    /// Records if much less was learnt than for the store's last complete image: a training run may have failed, as in
+    /// the middle of an upgrade. `count` is the number of learnt modules or features.
     pub fn compare(&mut self, count: usize, store: Option<&InStore>) {
         let known = store.map_or(0, |store| store.knows);
         if self.what.is_empty() && known >= FEW && count < known / 2 {
@@ -48,17 +48,17 @@ impl Lacks {
         self.told.iter().chain(&self.what).cloned()
     }
 
-    /// Whether another freeze may do better.
+    /// Whether another freeze may include more.
     pub fn is_any(&self) -> bool {
         !self.what.is_empty()
     }
 
-    /// Whether it is nothing but what starts have told, and will be the same another time.
+    /// Whether it lacks only reports of starts, and will again another time.
     pub fn only_told(&self) -> bool {
         self.what.is_empty() && self.told.is_some()
     }
 
-    /// How long the image may be used.
+    /// Maximum age of the image.
     pub fn max_age(&self, request: &FreezeRequest) -> Option<Duration> {
         let lesser = request.store.as_ref().map(|store| store.lesser_age).filter(|_| self.is_any());
         request.max_age.or(lesser)

@@ -1,7 +1,7 @@
-//! A look at a process right before its memory is gone, however it ends.
+//! Inspects a process right before its memory is gone, however it ends.
 //!
-//! The kernel stops a traced process at its exit (PTRACE_O_TRACEEXIT). Nothing else of it is traced, and none of its children. Where
-//! tracing is not allowed there is no look.
+//! The kernel stops a traced process at its exit (PTRACE_O_TRACEEXIT). Nothing else of it is traced, and none of its
+//! children. If tracing is not allowed, there is no inspection.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,32 +15,32 @@ use nix::sys::signal::Signal;
 use nix::unistd;
 use rustix::process::{getpid, kill_process, waitid, Pid, WaitId, WaitIdOptions, WaitIdStatus};
 
-/// The hidden subcommand by whose name `snapboot freeze` starts a process that waits until it is traced.
+/// The hidden subcommand with which `snapboot freeze` starts a process that waits until it is traced.
 pub const SUBCOMMAND: &str = "traced";
 
-/// The command that stops itself, and then becomes `program`.
+/// The command that stops itself and then executes `program`.
 pub fn command(program: &Path) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(SUBCOMMAND).arg(program);
     Ok(command)
 }
 
-/// What the executable that links this crate has to call for the subcommand [`SUBCOMMAND`]. Returns only when that fails.
+/// The executable that links this crate must call this for the subcommand [`SUBCOMMAND`]. Returns only on failure.
 pub fn run(program: &Path, arguments: &[OsString]) -> Failure {
     let stopped = kill_process(getpid(), rustix::process::Signal::STOP).map_err(io::Error::from);
     let error = stopped.err().unwrap_or_else(|| Command::new(program).args(arguments).exec());
     Failure::failed(format!("cannot run {} traced: {error}.", program.display()))
 }
 
-/// What [`runtime::deadline::run_watched`] has to call for a process that stops itself first: traces it, lets it go on, and takes a `look`
-/// when it has come to its end.
+/// The callback of [`runtime::deadline::run_watched`] for a process that stops itself first: traces it, continues it,
+/// and calls `look` at its end.
 pub fn at_end(mut look: impl FnMut(&Child)) -> impl FnMut(&Child) {
     let mut has_begun = false;
     move |child| {
         let process = unistd::Pid::from_raw(child.id() as i32);
         while let Some(stop) = stop(child) {
             if let Some(trap) = stop.trapping_signal() {
-                // Below the event stands a signal, which is to be delivered where there is no event.
+                // The low byte is a signal, which is delivered if there is no event.
                 let (event, signal) = (trap >> 8, Signal::try_from(trap).ok());
                 if event == Event::PTRACE_EVENT_EXIT as i32 {
                     look(child);
@@ -55,7 +55,7 @@ pub fn at_end(mut look: impl FnMut(&Child)) -> impl FnMut(&Child) {
     }
 }
 
-/// That a process has stopped, and why, if it has. Does not reap one that has ended.
+/// Why a process has stopped; None if it has not. Does not reap one that has ended.
 fn stop(child: &Child) -> Option<WaitIdStatus> {
     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
     waitid(WaitId::Pid(Pid::from_child(child)), options).ok().flatten()
@@ -69,7 +69,8 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
 
-    /// Runs a script; returns what `/proc/PID/exe` named in each look, and whether the script ended in time.
+    /// Runs a script; returns the target of `/proc/PID/exe` in each inspection, and the exit code if the script ended
+    /// in time.
     fn looks(script: &str, limit: Duration) -> (Vec<String>, Option<i32>) {
         let mut seen = Vec::new();
         let mut look = at_end(|child: &Child| {

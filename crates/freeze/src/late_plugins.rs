@@ -17,7 +17,7 @@ fn warning(rules: &LatePlugins, loaded: &[PathBuf]) -> Option<String> {
         return None;
     }
     let files: BTreeSet<&Path> = loaded.iter().map(PathBuf::as_path).collect();
-    // Folders of packages, from below which nothing else is imported.
+    // Package folders; no import comes from below them.
     let folders: BTreeSet<&Path> = loaded
         .iter()
         .filter(|path| path.ends_with("__init__.py"))

@@ -1,8 +1,8 @@
-//! What a boot makes and leaves behind: folders, files, sockets that are still there at the freeze point. Every start of the image would
-//! use the same ones, and the first that ends and removes them takes them from all later ones.
+//! Folders, files and sockets that a boot creates and that still exist at the freeze point. All starts of the image
+//! would share them, and the first that removes them at its end takes them from all later ones.
 //!
-//! What lies in a directory for temporary things is meant for one start. Elsewhere it may be a cache that all starts share: the next boot
-//! tells, which makes it again or finds it.
+//! A path in a directory for temporary files is meant for one start. Elsewhere it may be a cache that all starts share.
+//! The next boot tells: it either creates the path again, or finds it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -19,22 +19,23 @@ use recorder::{Accesses, PathAccess, State};
 use super::control_dir::ControlDir;
 
 const TEMPORARY: [&str; 6] = ["/tmp", "/var/tmp", "/dev/shm", "/run", "/run/lock", "/run/user"];
-/// Variables that name one more.
+/// Variables that name a further such directory.
 const NAMED_BY: [&str; 4] = ["TMPDIR", "TEMP", "TMP", "XDG_RUNTIME_DIR"];
 
 const REMEDY: &str = "every start of the image would use this one, and the first to remove it takes it from the others; make it in each \
     start, with snapboot.defer (Python) or Snapboot.defer (Ruby), or remove it in a before_freeze hook. Is it made by a library, leave \
     that to the main part: do not preload it";
 
-/// A place that a boot has left behind.
+/// A path that a boot has left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Left {
     pub path: PathBuf,
-    /// In a word.
+    /// Its kind, in a word.
     kind: &'static str,
 }
 
-/// The outermost places that the boot has made and that are still there. Compiled code is no matter: any start would find it.
+/// The outermost paths that the boot created and that still exist. Compiled code does not count: any start would find
+/// it.
 pub fn left(notes: &Accesses, dir: &ControlDir) -> Vec<Left> {
     let is_left = |(path, note): &(&PathBuf, &PathAccess)| {
         note.made && note.state == State::Absent && path.symlink_metadata().is_ok() && !path.starts_with(dir.path())
@@ -62,31 +63,31 @@ fn is_bytecode(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == "__pycache__") || path.extension() == Some(OsStr::new("pyc"))
 }
 
-/// Tells directories for temporary things, as the boot sees them.
+/// The directories for temporary files that the boot sees.
 pub struct Temporary(Vec<PathBuf>);
 
 impl Temporary {
     pub fn new(environment: &Environment) -> Temporary {
         let named =
             NAMED_BY.iter().filter_map(|name| environment.value(name)).map(Path::new).filter(|it| it.is_absolute());
-        // Places are noted with links resolved.
+        // Accesses are recorded with links resolved.
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Temporary(TEMPORARY.iter().map(Path::new).chain(named).map(real).collect())
     }
 
-    /// Whether the place is meant for one start.
+    /// Whether the path is meant for one start.
     pub fn holds(&self, left: &Left) -> bool {
         left.path.parent().is_some_and(|folder| self.has(folder))
     }
 
-    /// Whether that is one of these directories.
+    /// Whether this is one of these directories.
     pub fn has(&self, folder: &Path) -> bool {
         self.0.iter().any(|it| it == folder) || folder.parent() == Some(Path::new("/run/user"))
     }
 }
 
-/// The findings about places that were left behind. `dir` holds the report of another boot, which noted where in the program things are
-/// made and left `others` behind; meanwhile other processes may have made things there, too.
+/// The findings about paths that were left behind. `dir` has the report of another boot, which recorded where in the
+/// program things are created, and left `others` behind. Other processes may have created things there meanwhile.
 pub fn findings(left: &[Left], others: &[Left], dir: &ControlDir) -> Vec<Finding> {
     let report = Entries::read(&dir.file("report")).unwrap_or_default();
     let mut origins: Vec<Origin> = report.all("made_origin").filter_map(Origin::parse).collect();
@@ -101,7 +102,7 @@ fn finding(left: &Left, origin: Option<Origin>) -> Finding {
     Finding::new("made", text)
 }
 
-/// Where in the program something was made: `PATH:FILE:LINE`.
+/// Where in the program something was created: `PATH:FILE:LINE`.
 struct Origin {
     path: PathBuf,
     place: String,
@@ -115,7 +116,7 @@ impl Origin {
         Some(Origin { path: OsStr::from_bytes(path).into(), place: format!("{}:{}", text(file), text(line)) })
     }
 
-    /// The origin of a place, or of what has another name in another boot, being made in the same folder.
+    /// The origin of a path, or of one with another name in another boot that was created in the same folder.
     fn take(origins: &mut Vec<Origin>, path: &Path) -> Option<Origin> {
         let same = origins.iter().position(|origin| origin.path == path);
         let index = same.or_else(|| origins.iter().position(|origin| origin.path.parent() == path.parent()))?;
@@ -123,7 +124,7 @@ impl Origin {
     }
 }
 
-/// Removes what boots that came to nothing have left in directories for temporary things, as far as nothing is lost: empty folders, sockets,
+/// Removes what fruitless boots left in directories for temporary files, if nothing is lost: empty folders, sockets,
 /// links and empty files.
 pub fn clean_up(left: &[Left], temporary: &Temporary) {
     for Left { path, .. } in left.iter().filter(|left| temporary.holds(left)) {
@@ -139,12 +140,12 @@ pub fn clean_up(left: &[Left], temporary: &Temporary) {
     }
 }
 
-/// What to say of that which boots that came to nothing have `made` and that is still there, but for what the findings name.
+/// A message about paths that fruitless boots have `made` and that still exist, except those in findings.
 pub fn still_there(mut made: Vec<Left>, findings: &[Finding]) -> Option<String> {
-    /// As many are named.
+    /// Maximum of paths to name.
     const MAX: usize = 5;
     made.sort_by(|one, other| one.path.cmp(&other.path));
-    // What a later boot has made in a folder of an earlier one goes with that.
+    // A path that a later boot created in a folder of an earlier one goes with that folder.
     made.dedup_by(|next, one| next.path.starts_with(&one.path));
     made.retain(|it| it.path.symlink_metadata().is_ok());
     made.retain(|it| !findings.iter().any(|finding| finding.text.contains(&format!(" {} ", it.path.display()))));

@@ -1,10 +1,11 @@
 //! The engine of `snapboot freeze`: boots a program and writes its image.
 //!
-//! [`freeze`] takes a [`FreezeRequest`] and somebody to tell of its [`Progress`], and returns a [`FreezeOutcome`]. It prints nothing and
-//! reads no arguments. The modules are its steps: [`output`] (where to), [`judge::environment`] (what the boot sees), [`cpu`]
-//! (for which CPUs), [`control_dir`] (where the image comes into being), [`boot`] (the runtime with the freezer inside, under the
-//! recorder: [`watched`]), [`session`] (which boots it takes), [`report`] (what came of them), [`judge::reads`] and
-//! [`boot_inputs`] (what they read, and an image depends on), [`assemble`] (the image), [`rehearse`], [`trained_pages`] and [`page_order`] (which of its pages come first) and
+//! [`freeze`] takes a [`FreezeRequest`] and a [`Progress`] to report to, and returns a [`FreezeOutcome`]. It prints
+//! nothing and parses no arguments. The modules are its steps: [`output`] (where the image goes),
+//! [`judge::environment`] (what the boot sees), [`cpu`] (for which CPUs), [`control_dir`] (where the image is made),
+//! [`boot`] (the runtime with the freezer inside, under the recorder: [`watched`]), [`session`] (which boots are
+//! needed), [`report`] (their results), [`judge::reads`] and [`boot_inputs`] (what they read, and an image depends on),
+//! [`assemble`] (the image), [`rehearse`], [`trained_pages`] and [`page_order`] (which of its pages come first) and
 //! [`first_start`].
 #![forbid(unsafe_code)]
 
@@ -58,7 +59,8 @@ pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHE
 
 /// Boots the program and writes its image.
 ///
-/// From its call on, signals that end a process (SIGALRM, SIGHUP, SIGINT, SIGTERM) end the freeze instead, in this process for good.
+/// From this call on, signals that would end the process (SIGALRM, SIGHUP, SIGINT, SIGTERM) end the freeze instead, for
+/// the rest of this process.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> FreezeOutcome {
     session::freeze(request, progress).into()
 }

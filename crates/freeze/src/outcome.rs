@@ -9,15 +9,15 @@ use image_file::starts::Starts;
 use judge::findings::Finding;
 use runtime::Language;
 
-/// How a freeze ended. Whatever was there under the image's name is untouched, unless an image was written.
+/// How a freeze ended. Unless an image was written, the file at its path is unchanged.
 pub enum FreezeOutcome {
-    /// The image is there, and has thawed once.
+    /// The image was written, and has thawed once.
     Written(Box<Written>),
     /// The program cannot be frozen, for these reasons; at least one.
     Refused(Vec<Finding>),
-    /// It was not tried, or did not come so far.
+    /// The freeze failed, or was not tried.
     Failed(Failure),
-    /// A signal came, of this number.
+    /// This signal interrupted the freeze.
     Interrupted(i32),
 }
 
@@ -25,7 +25,7 @@ pub enum FreezeOutcome {
 pub struct Written {
     /// Where it is.
     pub path: PathBuf,
-    /// Where it would be had the request named no output.
+    /// Its path if the request had named no output.
     pub default_path: PathBuf,
     /// Its size (bytes).
     pub size: u64,
@@ -33,52 +33,53 @@ pub struct Written {
     pub took: Duration,
     /// How long its first start took, from its execution to the end of an empty main part.
     pub thaws_in: Duration,
-    /// How many processes it holds.
+    /// How many frozen processes it contains.
     pub variants: u32,
-    /// How many of them are for starts at a terminal, where the others are not.
+    /// How many of them are for starts at a terminal, if the others are not.
     pub at_terminals: u32,
-    /// How many of them are for starts in the locale C, where the others are for text in UTF-8, or the other way round.
+    /// How many of them are for starts in the locale C if the others are for UTF-8, or the other way round.
     pub in_other_locale: u32,
     /// How many files were loaded.
     pub loaded: usize,
-    /// What was preloaded, as the user or a recipe named it.
+    /// What was preloaded, as named by the user or a recipe.
     pub preloaded: Vec<String>,
-    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
+    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was
+    /// loaded.
     pub left: Option<String>,
     /// What the program is written in.
     pub language: Language,
-    /// How many modules or features are in it because training runs have shown them.
+    /// How many modules or features were loaded because of training runs.
     pub learnt: usize,
     /// How many of these lie in each folder.
     pub learnt_in: BTreeMap<PathBuf, usize>,
-    /// How many compiled regular expressions are in it for that reason.
+    /// How many regular expressions were compiled because of training runs.
     pub patterns: usize,
     /// Whether it is an installed tool, which was run with `--version`.
     pub tells_version: bool,
-    /// What else they have shown and must be left to each start: each name, and why.
+    /// What training runs loaded and each start must load itself: names, and reasons.
     pub left_out: Vec<(String, String)>,
-    /// What it depends on that its user may not expect: names of variables, and phrases.
+    /// Its dependencies that the user may not expect: names of variables, and phrases.
     pub depends: Vec<String>,
-    /// Whether it has less than it should have, as warnings tell: another freeze may do better.
+    /// Whether it lacks something that another freeze may include; warnings name it.
     pub lacks: bool,
-    /// What the user should know about it.
+    /// Messages to the user.
     pub warnings: Vec<String>,
-    /// How the starts of the image that it has replaced have gone, as far as that is known.
+    /// How the starts of the replaced image went, if known.
     pub replaced: Option<Starts>,
 }
 
-/// Why a step of a freeze ends it.
+/// Why a step ends the freeze.
 pub(crate) enum Stop {
     Refused(Vec<Finding>),
     Failed(Failure),
     Interrupted(i32),
 }
 
-/// What a step of a freeze returns.
+/// The result of a step.
 pub(crate) type Result<T> = std::result::Result<T, Stop>;
 
 impl Stop {
-    /// Whether it comes of a state that need not last.
+    /// Whether the cause may pass.
     pub fn is_passing(&self) -> bool {
         match self {
             Stop::Failed(failure) => failure.is_passing,

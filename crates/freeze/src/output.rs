@@ -26,8 +26,7 @@ pub fn path(given: Option<&Path>, named: &Path) -> Result<PathBuf> {
     std::path::absolute(&path).map_err(|error| Failure::io("write", &path, &error))
 }
 
-/// Refuses an output that cannot be written, or that would destroy something. `sources` are the files that the command
-/// consists of.
+/// Refuses an output that cannot be written, or that would destroy something. `sources` are the files of the command.
 pub fn check<'a>(output: &Path, mut sources: impl Iterator<Item = &'a Path>) -> Result<()> {
     let shown = output.display();
     let refuse = |why: String| Err(Failure::refusal(why));
@@ -78,12 +77,12 @@ fn identical(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
-/// Whether a file was written by `snapboot freeze`, of whatever version and in whatever state.
+/// Whether `snapboot freeze` wrote the file, in any version and state.
 fn is_image(path: &Path) -> bool {
     let mut elf = [0; 4];
     let mut magic = [0; 7];
     let Ok(mut file) = trust::look::open(path) else { return false };
-    // The first byte of the magic is zero in an unfinished image, so it is left out.
+    // The first byte of the magic is zero in an unfinished image, so it is not compared.
     file.read_exact(&mut elf).is_ok()
         && elf == *b"\x7fELF"
         && file.read_exact_at(&mut magic, image::HEAD_OFFSET as u64 + 1).is_ok()

@@ -1,7 +1,8 @@
-//! The order of the data pages: what every start needs comes first.
+//! Orders the data pages: those that every start needs come first.
 //!
-//! The freezer writes pages in the order of their addresses. The kernel reads ahead when it executes a file, so an image that is
-//! not in memory starts sooner when the tables, and after them the mappings of which a start touches most, follow the launcher.
+//! The freezer writes pages in address order. The kernel reads ahead when it executes a file, so an image that is not
+//! in memory starts faster if the launcher is followed by the tables, and then by the mappings that a start touches
+//! most.
 
 use std::cmp::Reverse;
 use std::fs::File;
@@ -9,21 +10,21 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use image::{Mapping, TouchedRange, PAGE};
 
-/// Parts of the file that are nearer to each other than this are read in one go (bytes).
+/// Parts of the file closer than this are read at once (bytes).
 const GAP: u64 = 32 * 1024;
 
-/// Where each mapping's pages go.
+/// The place of each mapping's pages.
 pub struct PageOrder {
     /// All mappings, in the order of the dump, with their new offsets.
     pub mappings: Vec<Mapping>,
-    /// What a start touches.
+    /// The parts that a start touches.
     pub touched: Vec<TouchedRange>,
     /// Old offset, new offset and size of each part, in the new order.
     moves: Vec<(u64, u64, u64)>,
 }
 
 impl PageOrder {
-    /// `touched`: old offsets of the pages that a start touches. `start`: the first new offset.
+    /// `touched` are the old offsets of the pages that a start touches; `start` is the first new offset.
     pub fn new(mappings: Vec<Mapping>, touched: &[u64], start: u64) -> Self {
         let mut touched = touched.to_vec();
         touched.sort_unstable();
@@ -56,7 +57,7 @@ impl PageOrder {
         order
     }
 
-    /// Copies the pages from one file to their new places in another, which has its place at the first of them.
+    /// Copies the pages from one file to their new offsets in another, which is positioned at the first of them.
     pub fn copy(&self, mut from: &File, mut to: &File) -> io::Result<()> {
         for (old, new, size) in &self.moves {
             from.seek(SeekFrom::Start(*old))?;
@@ -69,7 +70,7 @@ impl PageOrder {
         Ok(())
     }
 
-    /// Bytes of all pages together.
+    /// Size of all pages together (bytes).
     pub fn size(&self) -> u64 {
         self.moves.iter().map(|(_, _, size)| size).sum()
     }
@@ -80,7 +81,7 @@ impl PageOrder {
     }
 }
 
-/// Pages joined to ranges.
+/// Joins pages to ranges.
 fn joined(mut pages: Vec<u64>) -> Vec<TouchedRange> {
     pages.sort_unstable();
     let mut ranges: Vec<TouchedRange> = Vec::new();

@@ -1,7 +1,7 @@
-//! Who may read what is made of files: nobody who could not read each of them.
+//! Who may read a file made from others: nobody who could not read each of them.
 //!
-//! An image holds whatever its boot has read, a password of `~/.netrc` or a private key among it. So it gets no permission bit that a file
-//! which was read lacks, or that a directory above such a file withholds.
+//! An image contains anything that its boot read, such as a password from `~/.netrc` or a private key. So it gets no
+//! permission bit that is missing in a file that was read, or in a directory above such a file.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -15,10 +15,10 @@ use crate::boot_inputs::{Ignored, Reason};
 
 const READ: u32 = 0o4;
 const ENTER: u32 = 0o1;
-/// Where a file has an access control list, its group's bits are that list's mask, and tell nothing of the group.
+/// In a file with an access control list, the group bits are the list's mask and say nothing about the group.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
-/// Who may read all of some files: the members of a group, and everybody else.
+/// Who may read all of some files: the members of a group, and others.
 #[derive(Debug)]
 pub struct Readers {
     group: u32,
@@ -43,22 +43,22 @@ impl Classes {
 }
 
 impl Readers {
-    /// Of no file: everybody. `group`: that of what is made of the files.
+    /// Everybody: no file has been added. `group` is the group of the file that is made.
     pub fn new(group: u32) -> Self {
         Readers { group, may: Classes::ALL, closed: None, directories: HashMap::new() }
     }
 
-    /// Only those who may read that file, too. A file that is gone was nobody else's.
+    /// Restricts to those who may read that file, too. A file that is gone was not readable for others.
     pub fn add(&mut self, path: &Path) {
         let may = self.who_may(path);
         if self.may.and(may) != self.may {
             self.may = self.may.and(may);
-            // The one that closes most is the one to tell of.
+            // Report the most restrictive one.
             self.closed = Some(path.to_owned());
         }
     }
 
-    /// Only those who may read each file that the boot has read.
+    /// Restricts to those who may read each file that the boot read.
     pub fn add_boot(&mut self, notes: &Accesses, ignored: &Ignored) {
         let mut files: Vec<&PathBuf> = notes
             .places
@@ -68,7 +68,7 @@ impl Readers {
                 is_read
                     && match ignored.reason(path, note, &notes.places) {
                         Some(Reason::Image | Reason::FrontEnd) => false,
-                        // Made by the boot itself; what it has only written to may have been read before.
+                        // Created by the boot itself; a file that it only wrote to may have been read before.
                         Some(Reason::Written) => note.written,
                         Some(Reason::Bytecode | Reason::Unknown) | None => true,
                     }
@@ -79,24 +79,24 @@ impl Readers {
         files.into_iter().for_each(|path| self.add(path));
     }
 
-    /// Of these permission bits those that the files leave.
+    /// The permission bits of `mode` that the files leave.
     pub fn limit(&self, mode: u32) -> u32 {
         let withheld = |may: bool, bits: u32| if may { 0 } else { bits };
         mode & !withheld(self.may.group, 0o070) & !withheld(self.may.others, 0o007)
     }
 
-    /// A file that withholds something; None where everybody may read everything.
+    /// A file that restricts; None if everybody may read everything.
     pub fn closed(&self) -> Option<&Path> {
         self.closed.as_deref()
     }
 
-    /// Whether those who may not read the files can read neither this one, or come into this directory.
+    /// Whether those who may not read the files cannot read this file, or enter this directory, either.
     pub fn closes(&mut self, path: &Path) -> bool {
         let may = self.who_may(path);
         (self.may.group || !may.group) && (self.may.others || !may.others)
     }
 
-    /// Who may read a file, or come into a directory. Devices and the like are not asked for.
+    /// Who may read a file, or enter a directory. Devices and the like do not restrict.
     fn who_may(&mut self, path: &Path) -> Classes {
         match path.canonicalize().and_then(|real| Ok((real.metadata()?, real))) {
             Ok((metadata, real)) if metadata.is_dir() => self.directory(&real),
@@ -109,7 +109,7 @@ impl Readers {
         }
     }
 
-    /// Who may come through a directory and all above it. `path` has no links.
+    /// Who may pass through a directory and all above it. `path` has no links.
     fn directory(&mut self, path: &Path) -> Classes {
         if let Some(known) = self.directories.get(path) {
             return *known;
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// What a file of that mode, in a directory of that mode, leaves of 0755 to a group.
+    /// The bits of 0755 that a file of that mode, in a directory of that mode, leaves to a group.
     fn left(file: u32, directory: u32, is_of_group: bool) -> u32 {
         let top = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir_in("/tmp").unwrap();
         let folder = top.path().join("folder");

@@ -1,4 +1,4 @@
-//! What a freeze tells while it goes on.
+//! Reports the progress of a freeze.
 
 use std::io;
 use std::path::Path;
@@ -6,74 +6,75 @@ use std::process::Stdio;
 
 use runtime::listener::Listener;
 
-/// Who is told what a freeze does.
+/// Receives reports about a freeze.
 pub trait Progress {
-    /// What it does from now on.
+    /// The freeze begins this step.
     fn step(&self, step: &Step<'_>);
-    /// Something that the user should know at once.
+    /// A message that the user should see at once.
     fn note(&self, note: &str);
     /// Where the output of the booting program goes.
     fn program_output(&self) -> io::Result<ProgramOutput>;
-    /// A file that a boot has read, whatever comes of the boot.
+    /// A file that a boot has read, whatever the result of the boot is.
     fn has_read(&self, file: &Path) {
         let _ = file;
     }
 }
 
-/// What a freeze is doing.
+/// A step of a freeze.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
     /// Runs a probe to identify the interpreter.
     Probe(&'a Path),
     /// Makes a training run.
     Train {
-        /// Which one of how many, from 1.
+        /// The number of the run, from 1.
         number: u32,
-        /// See `number`.
+        /// The number of runs.
         count: u32,
     },
-    /// Starts the new image as in the training runs, and compares.
+    /// Makes the training runs from the new image, and compares.
     Compare,
     /// Boots the program.
     Boot {
         /// Name and version of the runtime.
         runtime: &'a str,
-        /// Which boot of how many, from 1.
+        /// The number of the boot, from 1.
         number: u32,
-        /// See `number`.
+        /// The number of boots.
         count: u32,
     },
-    /// The freezer writes the memory: so many bytes are in the file.
+    /// The freezer writes the memory: the file has this many bytes.
     Dump(u64),
     /// Compares the inputs and writes the tables.
     Inputs,
-    /// Boots again, to see whether every start makes files of its own.
+    /// Boots again, to find out whether every start creates files of its own.
     BootForFiles,
-    /// Boots again, to see where in the program something comes from.
+    /// Boots again, to find out where in the program something comes from.
     BootForOrigins,
-    /// Boots again as another start, to see what comes of it.
+    /// Boots again as another start, to compare the results.
     BootAsOtherStart,
-    /// Boots again with other secrets, to see what comes of them.
+    /// Boots again with other secrets, to compare the results.
     BootForSecrets,
 }
 
-/// Where a program's output goes, for one boot.
+/// The destination of a program's output in one boot.
 pub struct ProgramOutput {
     /// Its standard output.
     pub stdout: Stdio,
     /// Its standard error.
     pub stderr: Stdio,
-    /// Waits until all of it was shown. Called once the program has ended and nobody here holds the two. Returns whether there was any.
+    /// Waits until all output was shown; returns whether there was any. Called after the program has ended and both
+    /// ends are closed here.
     pub finish: Box<dyn FnOnce() -> bool>,
 }
 
 impl ProgramOutput {
-    /// Nobody sees it.
+    /// Discards the output.
     pub fn none() -> Self {
         ProgramOutput { stdout: Stdio::null(), stderr: Stdio::null(), finish: Box::new(|| false) }
     }
 
-    /// Nobody sees it, but whether there was any is noticed.
+    /// Discards the output, but detects whether there was any.
     pub(crate) fn heard() -> io::Result<Self> {
         let (listener, pipe) = Listener::on_pipe()?;
         let stdout = pipe.try_clone()?.into();

@@ -1,9 +1,9 @@
-//! The rehearsal: a thaw of the image with an empty main part, to see which pages every start writes to. The launcher
-//! then brings these in at once instead of one page fault after the other.
+//! The rehearsal: a thaw of the image with an empty main part, which finds the pages that every start writes to. The
+//! launcher then maps these in at once instead of one page fault after the other.
 //!
-//! `SNAPBOOT_REHEARSE` tells the front end to stop the process (SIGSTOP) at its end, and the launcher never to fall back. Nothing of
-//! the program runs, no hook either; only its exit handlers do where they can do nothing to anybody else ([`confined`]). A rehearsal
-//! that fails costs nothing but the gain.
+//! `SNAPBOOT_REHEARSE` makes the front end stop the process (SIGSTOP) at its end, and keeps the launcher from falling
+//! back. Nothing of the program runs, not even hooks; its exit handlers run only in a process that cannot affect others
+//! ([`confined`]). A failed rehearsal costs only the speed-up.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
 use super::confined;
 
-/// How long a rehearsal may take, and how often it is looked at.
+/// Time limit of a rehearsal, and how often it is checked.
 const LIMIT: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_micros(200);
 
@@ -32,16 +32,16 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
 
-/// The pages of a thawed process that it has used.
+/// The pages that a thawed process has used.
 #[derive(Default)]
 pub struct UsedPages {
-    /// Addresses of those that were written.
+    /// Addresses of the written pages.
     pub written: BTreeSet<u64>,
-    /// Offsets in the image of all.
+    /// Offsets in the image of all used pages.
     pub touched: Vec<u64>,
 }
 
-/// Runs `image` with the environment and the terminal of the boot; the result is empty when nothing could be learnt.
+/// Runs `image` with the environment and the terminal of the boot; the result is empty if nothing was learnt.
 pub fn rehearse(
     image: &Path,
     mappings: &[Mapping],
@@ -57,10 +57,10 @@ pub fn rehearse(
     rehearsals.next().unwrap_or_default()
 }
 
-/// How an image can be started so that it stops itself before its program does anything.
+/// A way to start an image that stops itself before its program does anything.
 pub struct Way {
     pub command: Command,
-    /// Whether it can do nothing to anybody else.
+    /// Whether the process cannot affect others.
     pub is_confined: bool,
 }
 
@@ -71,8 +71,8 @@ pub fn ways(image: &Path) -> impl Iterator<Item = Way> {
 }
 
 impl Way {
-    /// Runs the image until it stops, and has a `look` at it; returns how long it took, too. None when it ends instead, or takes
-    /// longer than `limit`.
+    /// Runs the image until it stops, and calls `look`; also returns how long it took. None if it ends instead, or
+    /// exceeds `limit`.
     pub fn run<T>(
         mut self,
         limit: Duration,
@@ -98,7 +98,7 @@ impl Way {
     }
 }
 
-/// Waits until the process has stopped itself; false when it ended or took too long.
+/// Waits until the process has stopped itself; false if it ended or exceeded the limit.
 fn stops(process: Pid, limit: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < limit {
@@ -112,7 +112,7 @@ fn stops(process: Pid, limit: Duration) -> bool {
 }
 
 impl UsedPages {
-    /// Looks at the pages of all mappings that come from the image.
+    /// Reads the pages of all mappings that come from the image.
     pub fn of(child: &Child, mappings: &[Mapping]) -> io::Result<Self> {
         let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
         let mut used = UsedPages::default();

@@ -1,4 +1,4 @@
-//! What front end and freezer said about a boot, and what that means for the user.
+//! The reports of front end and freezer about a boot, and their meaning for the user.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -25,52 +25,53 @@ use super::control_dir::ControlDir;
 const WRITTEN: i32 = 0;
 const USER_ERROR: i32 = 2;
 const REFUSED: i32 = 3;
-/// It could not write down what it has found.
+/// The front end could not write its report.
 const NOT_WRITTEN: i32 = 5;
-/// The freezer's own, where it cannot go on.
+/// The freezer's own status when it cannot continue.
 const FREEZER_FAILED: i32 = 4;
-/// These come from the system and other people, not from the program.
+/// Signals that come from the system and from other users rather than from the program.
 const FROM_OUTSIDE: [i32; 6] = [libc::SIGKILL, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGXCPU, libc::SIGXFSZ];
 
 const LOST_THREAD: &str = "was started while the program booted, and its thaws would be without it, as forked processes are; start it when it \
                            is needed, or in an after_thaw hook";
 
-/// What a front end reported of a boot that was written.
+/// What a front end reported about a boot that was written.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Files whose content was loaded.
     pub loaded: Vec<PathBuf>,
-    /// Directories in which Python looked for modules.
+    /// Directories in which Python looked modules up.
     pub importers: Vec<Importer>,
     /// Names that were preloaded.
     pub preloaded: Vec<String>,
-    /// What was loaded because training runs have shown it.
+    /// What was loaded because of training runs.
     pub learnt: Vec<String>,
-    /// How many regular expressions were compiled because training runs have compiled them.
+    /// How many regular expressions were compiled because of training runs.
     pub patterns: usize,
-    /// What they have shown and was not loaded: each name, and why.
+    /// What training runs loaded and this boot did not: names, and reasons.
     pub left_out: Vec<(String, String)>,
-    /// What it read of its environment, and of machine, user and process.
+    /// What the boot read of its environment, and of machine, user and process.
     pub reads: Reads,
-    /// Attributes of the process that the boot has changed, and a thaw sets again.
+    /// Attributes of the process that the boot changed and a thaw sets again.
     pub repeated: Vec<Attribute>,
-    /// What the front end compares by itself after a thaw, in words.
+    /// What the front end itself compares after a thaw, in words.
     pub compared: Vec<String>,
-    /// Whether what depends on its start can be found out by another one.
+    /// Whether another start can show what depends on the start.
     pub knows_start: bool,
-    /// Whether that is its search path alone.
+    /// Whether only its search path does.
     pub only_searches: bool,
-    /// Names that it has looked up along its search path, and directories that stand there.
+    /// Names that were looked up along the search path, and directories in it.
     pub searched: Searched,
-    /// Whether it has printed anything.
+    /// Whether the boot printed anything.
     pub said: bool,
     /// Where it differs from another start in more than what a thaw renews.
     pub differs: Vec<String>,
-    /// Patterns of variables that make a difference to it, of all that another start had more.
+    /// Patterns of variables that make a difference to it, of those that another start had in addition.
     pub picked: Vec<String>,
-    /// Facts that stand in a text which cannot be given another value, and who holds it.
+    /// Facts in a text that cannot be replaced, and the holder of the text.
     pub held: Vec<(String, String)>,
-    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was loaded.
+    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was
+    /// loaded.
     pub left: Option<String>,
     /// Facts with whose values the program has compared a text of its own, and where.
     pub values_compared: Vec<(String, String)>,
@@ -78,31 +79,31 @@ pub struct Report {
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
     pub guards: Vec<OsString>,
-    /// What the front end knows of secrets that were read.
+    /// What the front end knows about secrets that were read.
     pub secrets: Secrets,
-    /// Name and version of the runtime, in its own words.
+    /// Name and version of the runtime, as the runtime reports them.
     pub runtime: Option<String>,
 }
 
-/// What a boot has told of its search path.
+/// What a boot reported about its search path.
 #[derive(Debug, Default)]
 pub struct Searched {
-    /// Names that were looked up behind the place of the variable's directories.
+    /// Names that were looked up beyond the variable's directories in the search path.
     pub names: BTreeSet<OsString>,
-    /// The directories that stand there.
+    /// The directories in the variable's place.
     pub directories: Vec<PathBuf>,
 }
 
-/// What is known of secrets after a boot.
+/// What is known about secrets after a boot.
 #[derive(Debug, Default)]
 pub struct Secrets {
     /// Whether any was read.
     pub were_read: bool,
-    /// In a boot that looks for that: what was derived from them, in words.
+    /// What was derived from them, in words, if the boot looked for that.
     pub derived: Vec<String>,
 }
 
-/// How a boot went.
+/// The outcome of a boot.
 pub enum Outcome {
     /// The memory is written.
     Written(Box<Report>),
@@ -110,9 +111,9 @@ pub enum Outcome {
     Refused(Vec<Finding>),
 }
 
-/// Reads what was reported in `dir` after the runtime, which was given `environment`, ended with `status`.
+/// Reads the reports in `dir` after the runtime, which had `environment`, ended with `status`.
 ///
-/// `is_unseen`: whether nobody would see a warning, such as that a thaw lacks threads.
+/// `is_unseen` says that nobody would see a warning, such as one that a thaw lacks threads.
 pub fn outcome(
     dir: &ControlDir,
     status: ExitStatus,
@@ -123,7 +124,7 @@ pub fn outcome(
     let read =
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
-    // A child that ran imports first adds what it has looked up.
+    // A child that ran trial imports first adds its look-ups.
     let mut importers = Importer::all(&report);
     importers.extend(Importer::all(&read("importers")?));
     let (notes, mut findings): (Vec<_>, Vec<_>) =
@@ -184,7 +185,7 @@ pub fn outcome(
         Some(REFUSED) if errors.is_empty() => {
             Err(Failure::failed("the freezer refused, but gave no reason. This is an error in Snapboot: report it."))
         }
-        // The freezer itself: for want of memory, or since somebody has killed it.
+        // The freezer failed: out of memory, or killed.
         Some(REFUSED) => Err(Failure::passing(errors.join("\nsnapboot: "))),
         Some(NOT_WRITTEN) => Err(Failure::failed(
             "what was found while the program booted could not be written down. Most likely the program has set a limit of open files below \
@@ -200,7 +201,7 @@ pub fn outcome(
     }
 }
 
-/// What came of a boot, when what the recorder has seen counts, too.
+/// The outcome of a boot, judged with what the recorder saw.
 pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Outcome> {
     let mut seen = attributes::seen(set, outcome.is_ok()).peekable();
     let mut findings = match outcome {
@@ -212,7 +213,7 @@ pub fn judged(outcome: Result<Outcome>, set: &BTreeSet<Attribute>) -> Result<Out
     Ok(Outcome::Refused(findings))
 }
 
-/// An error of a front end's own code: whatever the program has done, it starts the ordinary way.
+/// An error in a front end's own code: whatever the program did, it starts the ordinary way.
 fn unexpected(report: &Entries) -> Failure {
     let errors: Vec<String> = report.texts("unexpected").collect();
     Failure::refusal(format!(
@@ -223,7 +224,7 @@ fn unexpected(report: &Entries) -> Failure {
     ))
 }
 
-/// A secret is kept where no thaw can exchange it.
+/// The finding about a secret in a place where no thaw can replace it.
 fn secret_kept(what: &str) -> Finding {
     Finding::new(
         "secret",
@@ -231,7 +232,8 @@ fn secret_kept(what: &str) -> Finding {
     )
 }
 
-/// The program's own failure; its traceback stands above. `missed`: what it read and did not see, or not as it is.
+/// The program's own failure; its traceback was printed before. `missed` is what it read and did not see, or saw
+/// changed.
 fn failed(code: Option<i32>, status: ExitStatus, errors: &[String], missed: &[Finding]) -> Failure {
     let mut message = String::from("cannot freeze: the program failed while it booted");
     match (code, status.signal()) {
@@ -260,13 +262,13 @@ fn signal_name(signal: i32) -> String {
     signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-/// Warnings of what keeps a time that was taken while booting, or the number of the process.
+/// Warnings about objects that keep a time from the boot, or the id of the process.
 fn kept(report: &Entries) -> impl Iterator<Item = String> + '_ {
     [("time", "time"), ("pid", "process number")].into_iter().filter_map(|(key, what)| kept_as(report, key, what))
 }
 
 fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
-    /// As many names are told.
+    /// Maximum of names in the message.
     const MAX: usize = 3;
     let names: Vec<String> = report.texts(key).collect();
     let more = if names.len() > MAX { format!(" and {} more", names.len() - MAX) } else { String::new() };
@@ -279,7 +281,7 @@ fn kept_as(report: &Entries, key: &str, what: &str) -> Option<String> {
     })
 }
 
-/// Where descriptors were opened, and attributes changed, from a boot with `origins`: number or name, then `FILE:LINE`.
+/// Where descriptors were opened and attributes changed, from a boot with `origins`: number or name, then `FILE:LINE`.
 pub fn origins(dir: &ControlDir) -> Vec<(String, String)> {
     let read = |name: &str| Entries::read(&dir.file(name)).unwrap_or_default();
     let split = |text: String| text.split_once(':').map(|(of, place)| (of.to_owned(), place.to_owned()));

@@ -11,45 +11,45 @@ use runtime::terminal::Terminal;
 
 /// What is to be frozen, and how.
 pub struct FreezeRequest {
-    /// The program to boot and its first arguments, as a user types them; at least one word.
+    /// The program to boot and its first arguments, as the user types them; at least one word.
     pub command: Vec<OsString>,
-    /// Where the image goes; None: NAME.img in the current directory, after the script or the command.
+    /// The image's path; by default NAME.img in the current directory, after the script or the command.
     pub output: Option<PathBuf>,
     /// Modules or features to load before the freeze point, none of them empty.
     pub preloads: Vec<String>,
-    /// Whether a framework's recipe adds what to load, where there are no preloads.
+    /// Whether a framework's recipe adds preloads, if there are none.
     pub recipes: bool,
-    /// From which runs it is learnt what else to load.
+    /// The training runs.
     pub training: Training,
     /// Names and patterns of variables that the boot sees and that count.
     pub environment: Vec<String>,
-    /// Names and patterns of variables that are kept from the boot.
+    /// Names and patterns of variables that are withheld from the boot.
     pub withheld: Vec<String>,
     /// How starts check files: one of [`image::policy`].
     pub policy: u32,
     /// Whether starts check the data pages.
     pub check_pages: bool,
-    /// On which CPUs the image thaws.
+    /// The CPUs on which the image thaws.
     pub cpu: Cpu,
-    /// How many times the program is booted, each start continuing one of them: 1 to [`image::MAX_VARIANTS`].
+    /// How many times the program is booted; each start continues one of the boots: 1 to [`image::MAX_VARIANTS`].
     pub variants: u32,
-    /// How long the image may be used; None: for ever.
+    /// Maximum age of the image, if any.
     pub max_age: Option<Duration>,
-    /// How many thaws it may be used for; None: any number.
+    /// Maximum number of thaws, if any.
     pub max_thaws: Option<u64>,
-    /// Arguments that force the fallback, besides those that recipes name.
+    /// Arguments that force the fallback, in addition to those of recipes.
     pub guards: Vec<OsString>,
-    /// What makes the same image again; None where that cannot be written down.
+    /// How to make the same image again; None if that cannot be recorded.
     pub origin: Option<Origin>,
-    /// For an image of a store; None for an image that is in none.
+    /// The image's store, if it is in one.
     pub store: Option<InStore>,
     /// Where Snapboot's own files are.
     pub installation: Installation,
 }
 
 impl FreezeRequest {
-    /// A freeze of `command` (at least one word) into `output`, in a way that nobody has chosen: what `snapboot freeze` does without
-    /// options, but for the origin.
+    /// A freeze of `command` (at least one word) into `output` with all options at their defaults, as `snapboot freeze`
+    /// does it, except for the origin.
     pub fn new(command: Vec<OsString>, output: PathBuf, installation: Installation) -> FreezeRequest {
         FreezeRequest {
             command,
@@ -73,31 +73,31 @@ impl FreezeRequest {
     }
 }
 
-/// What makes an image one of a store.
+/// The settings of an image in a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InStore {
-    /// What a start executes where it cannot use the image: see [`image::Command::store_words`].
+    /// What a start executes if it cannot use the image: see [`image::Command::store_words`].
     pub on_fallback: Vec<OsString>,
-    /// The file in which thawed starts tell what else they load; see docs/internals/protocol.md.
+    /// The file in which thawed starts report what else they load; see docs/internals/protocol.md.
     pub profile: PathBuf,
-    /// What a start executes when it has told something new.
+    /// What a start executes after it has reported something new.
     pub on_news: Vec<OsString>,
-    /// The terminal of the starts that it is for; None: of those that have none.
+    /// The terminal of the starts that it serves; None for starts without one.
     pub terminal: Option<Terminal>,
-    /// How many modules or features were learnt for the last image that lacked nothing.
+    /// How many modules or features were learnt for the last complete image.
     pub knows: usize,
-    /// Whether an image will do that lacks something for a reason that need not last.
+    /// Whether an image is acceptable that lacks something for a reason that may pass.
     pub makes_do: bool,
-    /// How long an image may be used that lacks something: then it is made again.
+    /// Maximum age of such an image; then it is made again.
     pub lesser_age: Duration,
-    /// What is left to each start, with what loads it.
+    /// The inputs left to each start, with the modules that load them.
     pub changing: Changing,
 }
 
 /// Inputs that change from start to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changing {
-    /// Files and folders, or places where there are none.
+    /// Files and folders, existing or not.
     pub places: Vec<PathBuf>,
     /// Names of variables.
     pub variables: Vec<OsString>,
@@ -110,28 +110,28 @@ impl Changing {
     }
 }
 
-/// From which runs of the program a freeze learns what it loads.
+/// The training runs from which a freeze learns what the program loads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Training {
-    /// `--version` and `--help` of an installed tool, what the recipe of a framework says of its own script, none of any other program.
+    /// `--version` and `--help` of an installed tool, the runs of a framework's recipe, and none of any other program.
     Default,
-    /// Runs with these arguments behind the command.
+    /// Runs with these arguments appended to the command.
     Runs(Vec<Vec<OsString>>),
     /// None.
     None,
 }
 
-/// On which CPUs an image thaws.
+/// The CPUs on which an image thaws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cpu {
     /// Those with at least the features of this one.
     Native,
-    /// All that have this level, with AES and PCLMULQDQ.
+    /// All of this level, with AES and PCLMULQDQ.
     Level(Level),
 }
 
 impl Cpu {
-    /// The word for it on the command line and in `snapboot inspect`.
+    /// Its word on the command line and in `snapboot inspect`.
     pub fn word(self) -> &'static str {
         match self {
             Cpu::Native => "native",

@@ -1,4 +1,4 @@
-//! One freeze from its request to its image: what is frozen, which boots that takes, and what they add up to.
+//! One freeze from its request to its image: which boots it takes, and how their results combine.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ mod variants;
 
 use variants::Made;
 
-/// Finds out what is to be frozen, and freezes it.
+/// Resolves what to freeze, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
     let begun = Instant::now();
     if !cfg!(target_os = "linux") || !inputs::cpu::IS_SUPPORTED {
@@ -78,7 +78,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     if request.max_thaws.is_some() {
         rotation::check_counter(&output)?;
     }
-    // Once is enough: who freezes the same again has read it.
+    // Only once: a user who freezes the same again has read it.
     let notes: Vec<String> = resolved.shim.iter().map(Shim::note).collect();
     let replaced = ImageFile::open(&output).ok();
     let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
@@ -104,7 +104,8 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     };
     let replaced = replaced.as_ref().map(|old| (old.head().image_id(), Starts::of(old)));
     let mut made = session.make(&output, replaced.clone());
-    // A Ruby without its application starts sooner the ordinary way, with its boot archive. What need not last, a later start tries again.
+    // A Ruby without its application starts faster the ordinary way, with its boot archive. A later start tries again
+    // if the cause may pass.
     let waits = made.as_ref().is_err_and(Stop::is_passing) && !session.makes_do();
     let may_leave = request.store.is_none() || (runtime.language == Language::Python && !waits);
     let left = if may_leave && made.is_err() { session.leave_recipe() } else { None };
@@ -119,25 +120,25 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         session.without_recipe = Some(warning);
         made = session.make(&output, replaced);
     }
-    // Whatever came of it, the signal comes first: everything is cleaned up.
+    // A signal takes precedence over any result: everything is cleaned up.
     interrupt.check()?;
     made
 }
 
-/// One freeze, with all that was found out before it starts.
+/// One freeze, with everything that is known before it starts.
 struct Session<'a> {
     request: &'a FreezeRequest,
     begun: Instant,
-    /// What a framework's recipe adds.
+    /// The additions of a framework's recipe.
     recipe: Applied,
-    /// Why it adds nothing, where it could not.
+    /// Why the recipe adds nothing, if it failed.
     without_recipe: Option<String>,
     environment: &'a Environment,
-    /// What the user should know about what is frozen.
+    /// Messages to the user about what is frozen.
     notes: Vec<String>,
     runtime: &'a Runtime,
     main: &'a Main,
-    /// What the kernel executes last for the command.
+    /// The file that the kernel executes last for the command.
     executed: &'a Path,
     /// The file that gives an image its name.
     named: &'a Path,
@@ -146,9 +147,9 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Trains, boots and assembles; again without what was told and then without what was learnt, where that is in the way, and once more
-    /// where something else is that need not last. `replaced`: by which files outside of it the image that is replaced is known, and how its
-    /// starts have gone.
+    /// Trains, boots and assembles. If a failure may come from starts' reports or from training, tries again without
+    /// the former, then without the latter; and once more after a failure that may pass. `replaced` identifies the
+    /// image that is replaced, with how its starts went.
     fn make(&self, output: &Path, replaced: Option<(u64, Option<Starts>)>) -> Result<Written> {
         let dir = ControlDir::create(output)?;
         Point::AfterControlDir.reached();
@@ -173,7 +174,7 @@ impl Session<'_> {
         loop {
             let made = self.assemble(output, &dir, environment, &trainer, &profile, replaced.as_ref(), &lacks);
             let is_passing = made.as_ref().is_err_and(Stop::is_passing);
-            // Nothing could be left out otherwise, so whoever asks may ask again.
+            // Nothing more can be left out; the caller may try again.
             if is_passing && !profile.is_empty() && !std::mem::replace(&mut has_failed, true) {
                 self.interrupt.check()?;
                 continue;
@@ -191,7 +192,7 @@ impl Session<'_> {
                     format!("with it the program cannot be frozen: {}", findings[0])
                 }
                 Err(Stop::Failed(failure)) if !profile.is_empty() => {
-                    // What else it says is for who has no image at all.
+                    // The rest of the message is for a user who has no image at all.
                     let first = failure.message.split(". ").next().unwrap_or_default();
                     format!("with it the freeze failed: {first}")
                 }
@@ -201,12 +202,13 @@ impl Session<'_> {
         }
     }
 
-    /// Whether an image will do that lacks something for a reason that need not last: a store may have none until a later start.
+    /// Whether an image is acceptable that lacks something for a reason that may pass: a store may otherwise have none
+    /// until a later start.
     fn makes_do(&self) -> bool {
         self.request.store.as_ref().is_none_or(|store| store.makes_do)
     }
 
-    /// What is preloaded: what the user names, or else what a recipe does.
+    /// The preloads: the user's, or else the recipe's.
     fn preloads(&self) -> &[String] {
         match self.request.preloads.as_slice() {
             [] => &self.recipe.preloads,
@@ -214,7 +216,7 @@ impl Session<'_> {
         }
     }
 
-    /// Does without the recipe from now on. Returns its name, if there is one.
+    /// Drops the recipe. Returns its name, if there is one.
     fn leave_recipe(&mut self) -> Option<String> {
         let recipe = std::mem::take(&mut self.recipe);
         (!recipe.name.is_empty()).then_some(recipe.name)
@@ -225,8 +227,8 @@ impl Session<'_> {
         self.request.store.as_ref().map_or(&[], |store| &store.on_fallback)
     }
 
-    /// Boots once, and once more where something was left behind, to learn whether every start makes its own; then to learn where in
-    /// the program comes from what is in the way. Also returns when the boot began (ns since 1970).
+    /// Boots once, and once more if something was left behind, to find out whether every start creates its own; then to
+    /// find out where in the program the findings come from. Also returns when the boot began (ns since 1970).
     fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Accesses, i64)> {
         let begun = dir.now()?;
         let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
@@ -251,7 +253,7 @@ impl Session<'_> {
                             Outcome::Refused(findings) => findings,
                         }
                     }
-                    // It does not start where the first one's is still there.
+                    // It does not start while the first one's still exists.
                     Err(_) => Vec::new(),
                 }
             }
@@ -264,7 +266,7 @@ impl Session<'_> {
             self.progress.step(&Step::BootForOrigins);
             let folders = left.iter().filter_map(|it| it.path.parent()).map(Path::to_owned).collect();
             leftovers::clean_up(&left, &temporary);
-            // Whatever came of this boot, the findings stand.
+            // Whatever the result of this boot is, the findings stand.
             let last = boot.run(dir, &Watch::Origins(folders));
             boot.interrupt.check()?;
             add_origins(&mut findings, &report::origins(dir));
@@ -299,7 +301,7 @@ impl Session<'_> {
             Ok(Outcome::Written(report)) => Ok((Outcome::Written(Box::new(Report { said, ..*report })), notes)),
             Ok(outcome) => Ok((outcome, notes)),
             Err(failure) => {
-                // Whoever fails on a full disk often cannot write down why.
+                // A program that fails on a full disk often cannot write its report.
                 dir.has_space()?;
                 Err(failure.into())
             }

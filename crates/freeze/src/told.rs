@@ -1,5 +1,5 @@
-//! What thawed starts have told that they load and their image has not: entries of a file to which they append.
-//! See docs/internals/protocol.md.
+//! What thawed starts report that they load and their image lacks: entries of a file to which they append. See
+//! docs/internals/protocol.md.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,43 +12,43 @@ use judge::entries::{fields, Entries};
 use runtime::Main;
 use rustix::process::geteuid;
 
-/// Starts add nothing to a file of more than 1 MB, and each of them little.
+/// Starts add nothing to a file of more than 1 MB, and each of them adds little.
 const MAX_SIZE: u64 = 16 << 20;
 
-/// What a file says.
+/// The content of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Told {
     path: PathBuf,
-    /// The file that the script was for which all this counts, see [`script_behind_links`]; None where the program has no script.
+    /// The script to which all of this applies, see [`script_behind_links`]; None if the program has no script.
     script: Option<PathBuf>,
-    /// Each module or feature and the file that it came from, in the order in which they were told.
+    /// Each module or feature and the file that it came from, in the order of the reports.
     pub loaded: Vec<(OsString, OsString)>,
-    /// Names of variables that programs have set in their own environment.
+    /// Names of variables that programs set in their own environment.
     pub changed: BTreeSet<OsString>,
-    /// Folders that Ruby programs have added to their load path.
+    /// Folders that Ruby programs added to their load path.
     pub searched: BTreeSet<OsString>,
-    /// Files that Ruby programs have loaded, and that are no features.
+    /// Files that Ruby programs loaded, and that are not features.
     pub ran: BTreeSet<OsString>,
-    /// Gems that Ruby programs have activated, and that may be active before: `NAME VERSION`.
+    /// Gems that Ruby programs activated, and that may be active earlier: `NAME VERSION`.
     pub activated: BTreeSet<OsString>,
     /// Names with which no image could be made.
     pub useless: BTreeSet<OsString>,
 }
 
-/// The file of the script behind all links. Where a link on the way to it is switched, as with each release of an application, what starts of
-/// another release have told counts no more: the files that they have loaded may still be there.
+/// The script's file with all links resolved. If a link on the way to it is switched, as with each release of an
+/// application, reports of another release no longer count: the files that they loaded may still exist.
 pub fn script_behind_links(main: &Main) -> Option<PathBuf> {
     main.script.as_ref().map(|script| script.canonicalize().unwrap_or_else(|_| script.clone()))
 }
 
 impl Told {
-    /// Reads a file that only this user can have written; any other has no entries. Entries that are there more than once are left once, and
-    /// those of other scripts than `script` not at all.
+    /// Reads a file that only this user can have written; any other counts as empty. Drops repeated entries, and those
+    /// of scripts other than `script`.
     pub fn read(path: &Path, script: Option<PathBuf>) -> Told {
         let mut told = Told { path: path.to_owned(), script, ..Told::default() };
         let is_own =
             |status: fs::Metadata| status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE;
-        // Not through a link.
+        // Does not follow a link.
         if !path.symlink_metadata().is_ok_and(is_own) {
             return told;
         }
@@ -68,7 +68,7 @@ impl Told {
             match key {
                 "script" => counts = self.script.as_deref().is_none_or(|script| script == Path::new(value)),
                 _ if !counts => {}
-                // One that was cut off has no file.
+                // A truncated entry has no file.
                 "module" => {
                     if let Ok([name, file]) = <[OsString; 2]>::try_from(fields(value)) {
                         if known.insert(name.clone()) {
@@ -87,7 +87,7 @@ impl Told {
         self.loaded.retain(|(name, _)| !self.useless.contains(name));
     }
 
-    /// Notes that no image could be made with any of it. That it cannot be noted is no matter: then the next freeze tries again.
+    /// Records that no image could be made with any of it. If that fails, the next freeze tries again.
     pub fn give_up(&mut self) {
         self.useless.extend(self.loaded.drain(..).map(|(name, _)| name));
         let _ = self.write();
@@ -107,7 +107,7 @@ impl Told {
         entries
     }
 
-    /// What is told meanwhile gets lost; it will be told again.
+    /// Reports that arrive meanwhile are lost; starts will repeat them.
     fn write(&self) -> io::Result<()> {
         let new = self.path.with_extension(format!("{}.new", std::process::id()));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;

@@ -1,4 +1,5 @@
-//! A last look at an image before it gets its name: the real value of a secret must not be in it, in whatever way it came there.
+//! A last check of an image before it is renamed into place: it must not contain the real value of a secret, however
+//! that came there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use failure::{Failure, Result};
 use judge::environment::Environment;
 use judge::secrets::Secret;
 
-/// Refuses an image with the value of a secret in it that this environment has.
+/// Refuses an image that contains the value of a secret of this environment.
 pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
     let traces: Vec<(&Secret, Vec<u8>)> = environment
         .secrets
@@ -34,7 +35,8 @@ pub fn refuse(image: &Path, environment: &Environment) -> Result<()> {
     }
 }
 
-/// The secret that one page ends with a part of, and another one begins with the rest: they may lie anywhere in the file.
+/// The secret that one page ends with a part of, and another one begins with the rest: they may lie anywhere in the
+/// file.
 fn at_an_edge<'a>(bytes: &[u8], traces: &[(&'a Secret, Vec<u8>)]) -> Option<&'a Secret> {
     let cuts = |trace: &[u8], is_there: &dyn Fn(&[u8], usize) -> bool| -> BTreeSet<usize> {
         let pages = bytes.chunks(image::PAGE as usize);

@@ -1,8 +1,8 @@
-//! Which pages starts write to that are like the training runs, besides those that every start does.
+//! The pages that starts like training runs write to, in addition to those of every start.
 //!
-//! A program does not do the same each time, and a page that a start brings in without need costs as much as one it needs. So a start
-//! brings in what the runs like it wrote, and of these only what all of them did: the runs with the same first argument (`check`), else those
-//! whose first argument is an option like its own, or none like its own.
+//! A program does not do the same each time, and mapping in a page without need costs as much as it saves when needed.
+//! So a start maps in what all runs like it wrote: the runs with the same first argument (`check`), else those whose
+//! first argument is an option if its own is, or is none if its own is none.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use image::{trained_kind, HotRange, Section, TrainedStart, PAGE};
 use image_writer::TablesWriter;
 
-/// What a training run from an image has shown.
+/// The pages of a training run from an image.
 pub struct RunPages {
     /// Its first argument; empty if it had none.
     pub argument: OsString,
@@ -19,7 +19,7 @@ pub struct RunPages {
     pub written: BTreeSet<u64>,
 }
 
-/// Writes the hot ranges: those of `every` start, and for each kind of trained ones what it writes besides.
+/// Writes the hot ranges: those of `every` start, and for each kind of trained starts its additional ones.
 pub fn write(every: &BTreeSet<u64>, runs: &[RunPages], tables: &mut TablesWriter) {
     push(every.iter().copied(), tables);
     for (argument, kind) in kinds(runs) {
@@ -36,8 +36,8 @@ pub fn write(every: &BTreeSet<u64>, runs: &[RunPages], tables: &mut TablesWriter
     }
 }
 
-/// The kinds of starts that differ, in the order in which a start looks for its own. Where all runs of a kind have the same argument, the
-/// kind is enough.
+/// The kinds of starts that differ, in the order in which a start looks its own up. If all runs of a kind have the same
+/// argument, the kind is enough.
 fn kinds(runs: &[RunPages]) -> Vec<(&OsStr, u32)> {
     let arguments: BTreeSet<&OsStr> = runs.iter().map(|run| run.argument.as_os_str()).collect();
     let of_kind = |kind| arguments.iter().filter(move |argument| kind_of(argument) == kind).count();
@@ -51,7 +51,7 @@ fn kind_of(argument: &OsStr) -> u32 {
     TrainedStart::kind_of(argument.as_bytes())
 }
 
-/// Writes pages, in the order of their addresses, as ranges. Returns how many ranges these are.
+/// Writes pages, sorted by address, as ranges. Returns the number of ranges.
 fn push(pages: impl Iterator<Item = u64>, tables: &mut TablesWriter) -> u32 {
     let mut ranges: Vec<HotRange> = Vec::new();
     for start in pages {
@@ -76,7 +76,7 @@ mod tests {
     /// Argument, kind and pages of a trained start.
     type Of = (String, u32, Vec<u64>);
 
-    /// What every start writes, and what trained ones do.
+    /// The pages of every start, and those of trained ones.
     fn written(every: &[u64], runs: &[RunPages]) -> (Vec<u64>, Vec<Of>) {
         let mut tables = TablesWriter::new();
         write(&run("", every).written, runs, &mut tables);

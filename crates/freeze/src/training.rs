@@ -1,8 +1,8 @@
-//! Training runs: ordinary starts of the program, from which a freeze learns what it loads later than at its beginning.
+//! Training runs: ordinary starts of the program, from which a freeze learns what it loads after its beginning.
 //!
-//! Such a run is started by the front end (`train.py`, `train.rb`), which tells at its end what was loaded; see
-//! docs/internals/protocol.md. The front end of the boot then loads of it what is the same at any time. Before the image gets its name,
-//! the same runs are made from it: they must print the same and end the same way.
+//! The front end makes such a run (`train.py`, `train.rb`) and reports at its end what was loaded; see
+//! docs/internals/protocol.md. The front end of the boot then loads the part that is always the same. Before the image
+//! is renamed into place, the same runs are made from it: they must print the same and end the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -32,33 +32,33 @@ use crate::request::Training;
 use crate::told::{self, Told};
 use crate::trained_pages::RunPages;
 
-/// How long a run may take that nobody has asked for, and one that somebody has.
+/// Time limit of a default run, and of one that the user asked for.
 const LIMIT: Duration = Duration::from_secs(60);
-/// So many times an ordinary run must do the same again before what the image does counts as wrong.
+/// How many ordinary runs must agree before a different result of the image counts as wrong.
 const REPEATS: usize = 5;
 /// How much of a line is shown (characters).
 const MAX_SHOWN: usize = 100;
 const LONG_LIMIT: Duration = Duration::from_secs(3600);
 
-/// What the training runs of a program have shown.
+/// The results of a program's training runs.
 #[derive(Default)]
 pub struct Profile {
-    /// What was loaded, in the order of that: a module's name and the file that it came from, or a feature's path and the feature whose
-    /// loading has loaded it, if any.
+    /// What was loaded, in order: a module's name and the file that it came from, or a feature's path and the feature
+    /// whose loading loaded it, if any.
     pub loaded: Vec<(OsString, OsString)>,
-    /// In how many runs each was.
+    /// The number of runs that loaded each.
     counts: BTreeMap<OsString, usize>,
-    /// Gems that all runs activated first, each with its version, in that order.
+    /// The gems that all runs activated first, in order, each with its version.
     pub gems: Vec<(OsString, OsString)>,
-    /// Gems that runs or starts have activated later, and that may be active before: `NAME VERSION`.
+    /// Gems that runs or starts activated later, and that may be active earlier: `NAME VERSION`.
     activated: BTreeSet<OsString>,
-    /// What all runs of a Ruby script put in front of the load path before they loaded anything.
+    /// What all runs of a Ruby script prepended to the load path before they loaded anything.
     pub paths: Vec<OsString>,
-    /// Folders that runs or starts of a Ruby program have added to the load path at any time.
+    /// Folders that runs or starts of a Ruby program added to the load path at any time.
     searched: BTreeSet<OsString>,
-    /// Files that the program has loaded, and that are no features.
+    /// Files that the program loaded, and that are not features.
     ran: BTreeSet<OsString>,
-    /// Regular expressions that runs of a Python program have compiled, as `patterns.py` writes and reads them.
+    /// Regular expressions that runs of a Python program compiled, in the format of `patterns.py`.
     patterns: BTreeSet<OsString>,
     /// What the runs of a recipe do once, to be done before the freeze.
     warm_up: Vec<String>,
@@ -66,49 +66,49 @@ pub struct Profile {
     pub changed: BTreeSet<OsString>,
     /// Whether it is an installed tool that was run with `--version`.
     pub tells_version: bool,
-    /// The runs that told anything.
+    /// The runs that reported anything.
     runs: Vec<Run>,
-    /// What is to be said of runs that did not come to an end, though nobody has asked for them.
+    /// Messages about default runs that did not come to an end.
     pub failed: Vec<String>,
-    /// What thawed starts have told, and how many of `loaded` come from there: the last ones.
+    /// What thawed starts reported, and how many of `loaded` come from there: the last ones.
     told: Told,
     told_count: usize,
-    /// What is not loaded, and not to be told either.
+    /// Neither loaded nor to be reported again.
     known: Vec<OsString>,
 }
 
-/// What a profile can do without.
+/// A part that a profile can do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What thawed starts have told.
+    /// The reports of thawed starts.
     Told,
-    /// What training runs have shown.
+    /// The results of training runs.
     Trained,
 }
 
-/// One training run, and what came of it.
+/// A training run and its result.
 struct Run {
     arguments: Vec<OsString>,
     output: ProcessOutput,
 }
 
-/// What is trained, and where.
+/// The program to train, and its surroundings.
 pub struct Trainer<'a> {
     pub installation: &'a Installation,
     pub runtime: &'a Runtime,
-    /// The command as it is frozen.
+    /// The command that is frozen.
     pub main: &'a Main,
     /// The control directory.
     pub dir: &'a Path,
     pub interrupt: &'a Interrupt,
     pub progress: &'a dyn Progress,
-    /// At which the runs are made.
+    /// The terminal of the runs.
     pub terminal: Option<&'a Terminal>,
 }
 
 impl Trainer<'_> {
-    /// Makes all runs, one after the other. A run from which nothing could be learnt is told to the user if it was asked for.
-    /// `recipe`: of a framework, with its runs. `told`: the file in which thawed starts have told what else they load.
+    /// Makes all runs, one after the other. A run that fails is reported to the user if the user asked for it. `recipe`
+    /// is that of a framework, with its runs; `told` is the file with the reports of thawed starts.
     pub fn train(&self, training: &Training, recipe: &Applied, told: Option<&Path>) -> outcome::Result<Profile> {
         let mut profile = self.run_all(training, recipe)?;
         if let Some(told) = told {
@@ -150,7 +150,7 @@ impl Trainer<'_> {
         Ok(profile)
     }
 
-    /// None when it took too long.
+    /// Makes the run; None if it exceeded the time limit.
     fn run(&self, arguments: &[OsString], limit: Duration) -> Result<Option<ProcessOutput>> {
         let folder = self.dir.join("training");
         let argv: Vec<OsString> = self.main.argv.iter().chain(arguments).cloned().collect();
@@ -185,12 +185,12 @@ fn failed(arguments: &[OsString], ended: Option<ProcessOutput>, limit: Duration)
     format!("nothing was learnt from the training run {:?}: {how}", shown(arguments))
 }
 
-/// The last line with anything in it.
+/// The last line that is not blank.
 fn last_line(output: &[u8]) -> Option<String> {
     String::from_utf8_lossy(output).lines().rfind(|line| !line.trim().is_empty()).map(cut)
 }
 
-/// At most so much of a line as fits into a message.
+/// As much of a line as fits into a message.
 fn cut(line: &str) -> String {
     line.trim().chars().take(MAX_SHOWN).collect()
 }
@@ -210,7 +210,7 @@ impl Profile {
         self.loaded.is_empty() && self.patterns.is_empty() && self.warm_up.is_empty()
     }
 
-    /// In which folders the files of these modules or features lie, and how many in each.
+    /// The folders of these modules' or features' files, with the number in each.
     pub fn folders_of(&self, names: &[String]) -> BTreeMap<PathBuf, usize> {
         let names: BTreeSet<&OsStr> = names.iter().map(OsStr::new).collect();
         let mut folders = BTreeMap::new();
@@ -222,7 +222,7 @@ impl Profile {
         folders
     }
 
-    /// Adds what a run has told.
+    /// Adds the report of a run.
     fn add(&mut self, arguments: &[OsString], output: ProcessOutput, learnt: &Entries) {
         for (name, file) in learnt.pairs("module") {
             *self.counts.entry(name.clone()).or_default() += 1;
@@ -246,7 +246,7 @@ impl Profile {
         self.runs.push(Run { arguments: arguments.to_vec(), output });
     }
 
-    /// Adds what thawed starts have told: loaded in some starts, for all that is known.
+    /// Adds the reports of thawed starts. Only some starts may have loaded these.
     fn add_told(&mut self, told: Told) {
         let new = |(name, _): &&(OsString, OsString)| !self.counts.contains_key(name);
         let new: Vec<_> = told.loaded.iter().filter(new).cloned().collect();
@@ -260,7 +260,8 @@ impl Profile {
         self.told = told;
     }
 
-    /// Takes a part out with which no image could be made: what was told or, where there is nothing of that, all. Returns which.
+    /// Takes out a part with which no image could be made: the reports of starts or, if there are none, everything.
+    /// Returns which.
     pub fn take_out(&mut self) -> Part {
         let (part, from) = match self.told_count {
             0 => {
@@ -275,7 +276,7 @@ impl Profile {
         part
     }
 
-    /// Notes that it was what starts have told with which no image could be made.
+    /// Records that no image could be made with the reports of starts.
     pub fn give_up_told(&mut self) {
         self.told.give_up();
     }
@@ -306,10 +307,10 @@ impl Profile {
         self.changed.iter().for_each(|name| request.push("changed", name));
     }
 
-    /// Makes the runs again from the image, and returns which pages each has used; `mappings` are those of the image. Compares what they
-    /// print and how they end, where anything was loaded early because of them.
+    /// Makes the runs again from the image, and returns the pages that each used; `mappings` are those of the image.
+    /// Compares output and exit status, if anything was loaded early because of the runs.
     ///
-    /// Fails with what the first one did that is another one, though it is the same each time that it is made the ordinary way.
+    /// Fails with the first difference to runs that are the same each time they are made the ordinary way.
     pub fn run_from(
         &self,
         image: &Path,
@@ -336,7 +337,7 @@ impl Profile {
 }
 
 impl Run {
-    /// Makes the run from the image. Returns what came of it, if it ended in time, and what it has used, if it thawed.
+    /// Makes the run from the image. Returns its output, if it ended in time, and the pages that it used, if it thawed.
     fn thaw(
         &self,
         image: &Path,
@@ -344,7 +345,7 @@ impl Run {
         trainer: &Trainer<'_>,
     ) -> (Option<ProcessOutput>, Option<UsedPages>) {
         let Ok(mut command) = last_look::command(image) else { return (None, None) };
-        // Nothing but time: the pages were written a moment ago.
+        // It would only take time: the pages were written a moment ago.
         command.args(&self.arguments).env_remove("SNAPBOOT_VERIFY");
         let mut used = None;
         let mut look = last_look::at_end(|child: &Child| {
@@ -362,12 +363,13 @@ impl Run {
         if self.is_same(thawed) {
             return false;
         }
-        // What ordinary runs print in one order or another says nothing: that of a set, which a few of them have alike by chance.
+        // Output whose order varies between ordinary runs proves nothing: a few of them may have the order of a set
+        // alike by chance.
         (0..REPEATS)
             .all(|_| matches!(trainer.run(&self.arguments, LONG_LIMIT), Ok(Some(again)) if self.is_same(&again)))
     }
 
-    /// What the run from the image did instead.
+    /// How the run from the image differed.
     fn difference(&self, thawed: Option<&ProcessOutput>) -> String {
         let what = match thawed {
             None => "did not end".to_owned(),

@@ -1,5 +1,5 @@
-//! The two sides of starting a runtime under the recorder: what `snapboot freeze` leaves in the control directory, and the hidden
-//! subcommand that becomes the runtime once it is being watched.
+//! Starts a runtime under the recorder, both sides: what `snapboot freeze` leaves in the control directory, and the
+//! hidden subcommand that becomes the runtime once the watch has begun.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -16,15 +16,15 @@ use rustix::process::{set_parent_process_death_signal, Signal};
 
 use super::control_dir::ControlDir;
 
-/// The hidden subcommand by whose name `snapboot freeze` starts a runtime.
+/// The hidden subcommand with which `snapboot freeze` starts a runtime.
 pub const SUBCOMMAND: &str = "watched";
 /// The file in the control directory.
 const FILE: &str = "start";
 
-/// The descriptor over which whoever watches gets the listening end, above those that the boot finds taken.
+/// The descriptor over which the recorder gets the listener, above those that the boot finds occupied.
 pub const SOCKET: i32 = 100;
 
-/// The runtime's call: program, argv and environment, all of it.
+/// The runtime's call: program, argv and whole environment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Start {
     pub program: PathBuf,
@@ -33,7 +33,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// The command that waits until it is watched, and then makes this call. It leaves the call in `dir`.
+    /// The command that waits for the watch and then makes this call. It leaves the call in `dir`.
     pub fn command(&self, dir: &ControlDir) -> Result<Command> {
         let file = dir.file(FILE);
         std::fs::write(&file, self.entries().to_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
@@ -70,7 +70,7 @@ impl Start {
     }
 }
 
-/// Tries whether a boot could be watched here: has this command print its version while it is watched.
+/// Tests whether a boot can be watched here: has this command print its version under watch.
 pub fn trial() -> Result<()> {
     let own = own_path()?;
     let cannot = |error: io::Error| Failure::io("start", &own, &error);
@@ -97,8 +97,9 @@ fn own_path() -> Result<PathBuf> {
         .map_err(|error| Failure::failed(format!("cannot find the snapboot command itself: {error}.")))
 }
 
-/// What the executable that links this crate has to call for the subcommand [`SUBCOMMAND`]: becomes the runtime; returns only when that
-/// fails. Without a directory it becomes this command, as [`trial`] wants it. None: the freeze is told of the failure, and tells of it.
+/// The executable that links this crate must call this for the subcommand [`SUBCOMMAND`]: becomes the runtime, and
+/// returns only on failure. Without a directory it becomes this command, for [`trial`]. None if the freeze learns of
+/// the failure and reports it itself.
 pub fn run(dir: Option<&Path>) -> Option<Failure> {
     match dir {
         None => Some(become_this_command()),
@@ -116,8 +117,8 @@ fn become_this_command() -> Failure {
 }
 
 fn become_runtime(dir: &Path) -> Result<()> {
-    // Without the recorder each of its calls that the filter reports would fail, and the program would say so with our frames in its traceback. What
-    // it forks does not inherit this, and so no image has it.
+    // Without the recorder each call that the filter stops would fail, and the program would report that with our
+    // frames in its traceback. Forked children do not inherit this setting, so no image has it.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| Failure::failed(format!("cannot tie the boot to its freeze: {error}.")))?;
     let file = dir.join(FILE);

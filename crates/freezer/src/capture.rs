@@ -1,8 +1,8 @@
-//! The freeze itself: the child of the fork writes itself to `image` in the control directory, behind what is there already (the
-//! launcher), and ends.
+//! The freeze itself: the child of the fork appends itself to `image` in the control directory, after the launcher, and
+//! ends.
 //!
-//! Data pages come first, page-aligned, then the tables, then a trailer that says where both are. `snapboot freeze` completes the
-//! image from that.
+//! Data pages come first, page-aligned, then the tables, then a trailer with the place of both. `snapboot freeze`
+//! completes the image.
 
 use image::arch::Registers;
 use image::{mapping_kind, Record, Section, Trailer, PAGE};
@@ -19,7 +19,7 @@ const WRITTEN: i32 = 0;
 const REFUSED: i32 = 3;
 const FAILED: i32 = 4;
 
-/// Freezes the process that goes on at `registers`. Never returns.
+/// Freezes the process that resumes at `registers`. Never returns.
 pub fn run(registers: Registers) -> ! {
     let directory = sys::noted::stop();
     let mut findings = Findings::kept();
@@ -38,7 +38,7 @@ pub fn run(registers: Registers) -> ! {
     if !findings.bytes().is_empty() {
         let path = sys::c_path(&[&directory, b"/findings"]);
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
-        // Without the file the exit status still tells that there was something.
+        // Without the file the exit status still says that there were findings.
         let _ = File::open(&path, flags).and_then(|file| file.write_at(findings.bytes(), 0));
     }
     sys::exit(status)
@@ -46,8 +46,8 @@ pub fn run(registers: Registers) -> ! {
 
 type Failure = (&'static [u8], i32);
 
-/// Ends the process with SIGKILL when the file `fault` of the control directory names this place: tests see then what a killed
-/// freezer leaves behind.
+/// Kills the process with SIGKILL if the file `fault` of the control directory names this point, so that tests see what
+/// a killed freezer leaves behind.
 fn fault_point(directory: &[u8], name: &[u8]) {
     if sys::read_file(&sys::c_path(&[directory, b"/fault"])) == name {
         sys::kill_self();

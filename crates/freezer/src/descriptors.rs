@@ -1,4 +1,4 @@
-//! Open descriptors: those that can be made again go into the image, the rest are findings.
+//! Open descriptors: those that a thaw can re-create go into the image, the others are findings.
 
 use alloc::vec::Vec;
 
@@ -9,14 +9,14 @@ use crate::findings::{decimal, Findings};
 use crate::maps;
 use crate::sys::{self, File};
 
-/// Descriptors that `snapboot freeze` fills with /dev/null, so that the runtime's own get higher numbers, out of the way of what
-/// callers pass to an image.
+/// Descriptors that `snapboot freeze` fills with /dev/null, so that the runtime's own get higher numbers and do not
+/// collide with those that callers pass to an image.
 const FILLERS: core::ops::Range<u32> = 3..100;
 
-/// Devices that are the same after being opened again.
+/// Devices that behave the same after being reopened.
 const PLAIN_DEVICES: [&[u8]; 5] = [b"/dev/null", b"/dev/zero", b"/dev/full", b"/dev/random", b"/dev/urandom"];
 
-/// A pipe end, until both are known.
+/// One end of a pipe whose other end is not known yet.
 struct PipeEnd {
     inode: u64,
     number: u32,
@@ -42,11 +42,11 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
             let path = tables.text(path);
             tables.push(Section::Descriptors, &Descriptor { number, kind, flags: info.flags, peer: 0, value, path });
         };
-        // A file with other names does not tell them.
+        // A file with several names does not say which one was used.
         let is_named = status.links > 0 && !name.ends_with(b" (deleted)");
         match status.kind() {
             libc::S_IFREG if is_named && name.starts_with(b"/") => {
-                // What was done when the file was opened first must not be done again.
+                // Flags that apply only to the first open.
                 let once = (libc::O_CREAT | libc::O_EXCL | libc::O_TRUNC) as u32;
                 let path = tables.text(&name);
                 let flags = info.flags & !once;
@@ -74,12 +74,12 @@ pub fn add(tables: &mut TablesWriter, findings: &mut Findings) {
     }
 }
 
-/// What a descriptor of the process is for: a path, or the kernel's word for what has none.
+/// What a descriptor refers to: a path, or the kernel's name for a file without one.
 pub fn file_of(number: u32) -> Vec<u8> {
     sys::read_link(&sys::c_path(&[b"/proc/self/fd/", &decimal(number.into())]))
 }
 
-/// What an epoll instance watches, by the number that it had when it was registered.
+/// A descriptor that an epoll instance watches, by its number at registration.
 #[derive(Clone, Copy)]
 struct Watched {
     peer: u32,
@@ -89,7 +89,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// Reads `tfd: 5 events: 19 data: 5  pos:0 ino:2c sdev:f`, a line of fdinfo.
+    /// Parses `tfd: 5 events: 19 data: 5  pos:0 ino:2c sdev:f`, a line of fdinfo.
     fn parse(line: &[u8]) -> Watched {
         let mut words = line.split(|byte| byte.is_ascii_whitespace() || *byte == b':').filter(|word| !word.is_empty());
         let mut after = |key: &[u8]| {
@@ -102,8 +102,8 @@ impl Watched {
         Watched { peer, events, data, inode }
     }
 
-    /// Whether a thaw can register it again: the number still means what the instance `epoll` watches, and is no standard
-    /// stream, which is the new process' own.
+    /// Whether a thaw can register it again: the number still refers to the file that the instance `epoll` watches, and
+    /// is not a standard stream, which belongs to the new process.
     fn is_of(&self, epoll: u32) -> bool {
         self.peer > 2
             && sys::descriptor_status(self.peer).is_ok_and(|status| status.inode == self.inode)
@@ -111,7 +111,7 @@ impl Watched {
     }
 }
 
-/// Empty pipes with both ends in this process, once each, are made again.
+/// Re-creates empty pipes of which each end is open in this process once.
 fn add_pipes(tables: &mut TablesWriter, findings: &mut Findings, pipes: &[PipeEnd]) {
     let writes = |end: &PipeEnd| end.flags & libc::O_ACCMODE as u32 == libc::O_WRONLY as u32;
     let path = tables.text(b"");
@@ -154,7 +154,7 @@ fn add_pipes(tables: &mut TablesWriter, findings: &mut Findings, pipes: &[PipeEn
     }
 }
 
-/// What /proc/self/fdinfo says.
+/// The fields of /proc/self/fdinfo.
 struct Info {
     flags: u32,
     position: u64,

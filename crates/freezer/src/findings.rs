@@ -1,7 +1,8 @@
-//! What stands in the way of a freeze: the kinds of findings, and how they are collected. `snapboot freeze` makes one report of them
-//! (crates/judge findings.rs), in which each finding says its remedy: the words are passed to [`Findings::add`].
+//! Findings, which stand in the way of a freeze: their kinds, and a collection. `snapboot freeze` reports them
+//! (crates/judge findings.rs). Each says its remedy in the text passed to [`Findings::add`].
 //!
-//! In the control directory they are a file of records: the kind, the number of a descriptor or the name of an attribute, or nothing, and the text.
+//! The file in the control directory has a record for each: the kind, then the number of a descriptor, the name of an
+//! attribute or nothing, then the text.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
@@ -10,7 +11,7 @@ use inputs::attributes::Attribute;
 
 use crate::sys;
 
-/// What a finding is about. The names are part of the contract with `snapboot freeze`.
+/// The kind of a finding. The names are part of the contract with `snapboot freeze`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An open descriptor.
@@ -27,7 +28,7 @@ pub enum Kind {
     Lock,
     /// A thread that does not survive a fork.
     Thread,
-    /// Another thread, which fork drops: told, not refused.
+    /// Another thread, which fork drops: reported, but no reason to refuse.
     Note,
     /// An attribute of the process.
     Attribute,
@@ -55,7 +56,7 @@ impl Kind {
     }
 }
 
-/// Findings as they will be written.
+/// Findings in the format of the file.
 #[derive(Default)]
 pub struct Findings {
     bytes: Vec<u8>,
@@ -94,12 +95,12 @@ impl Findings {
         self.refused
     }
 
-    /// The entries.
+    /// The records.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Keeps the findings of the prepare handler for the child handler, across the fork.
+    /// Keeps the findings of the prepare handler across the fork, for the child handler.
     pub fn keep(self) {
         let bytes = self.bytes.leak();
         KEPT_REFUSED.store(self.refused, Relaxed);
@@ -118,7 +119,7 @@ static KEPT: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 static KEPT_LENGTH: AtomicUsize = AtomicUsize::new(0);
 static KEPT_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Forgets kept findings; they lie in the arena, which is about to be released.
+/// Drops kept findings: they lie in the arena, which is about to be released.
 pub fn forget() {
     KEPT.store(core::ptr::null_mut(), Relaxed);
     KEPT_LENGTH.store(0, Relaxed);

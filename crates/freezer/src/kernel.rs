@@ -1,4 +1,4 @@
-//! The kernel's side of the process: signals, registrations, places of heap, stack and arguments.
+//! The kernel's state of the process: signals, registrations, and the addresses of heap, stack and arguments.
 
 use image::{process_flag, Platform, Process, Section, SignalAction};
 use image_writer::TablesWriter;
@@ -83,7 +83,7 @@ fn decimal_of_line(word: &[u8]) -> u64 {
     decimal(word.trim_ascii())
 }
 
-/// The name that the thread has; the command replaces it by the one that the original command would have.
+/// The thread's name; the command replaces it by the name in an ordinary start.
 fn comm() -> [u8; 16] {
     let mut comm = [0; 16];
     let name = sys::read_file(b"/proc/self/comm\0");

@@ -1,12 +1,12 @@
-//! The freezer: a library inside the process that is being frozen (by LD_PRELOAD), which writes the process to an image.
+//! The freezer: a library preloaded (LD_PRELOAD) into the process that is frozen. It writes the process to an image.
 //!
-//! Its constructor registers fork handlers. When the front end has asked for that ([`sys::channel`]), its next
-//! fork is the freeze: the *prepare* handler looks at what a fork would drop ([`prepare`]), the *child* handler captures the rest
-//! ([`capture`]) and ends the child. What the child handler was about to return to is what a thaw returns to: [`resume`] is the
-//! first code that runs in the thawed process, then the runtime's own code after fork.
+//! Its constructor registers fork handlers. Once the front end has armed it ([`sys::channel`]), the next fork is the
+//! freeze: the *prepare* handler inspects what a fork would drop ([`prepare`]), and the *child* handler captures the
+//! rest ([`capture`]) and ends the child. A thaw returns from that child handler: [`resume`] is the first code in the
+//! thawed process, and the runtime's own code after the fork follows.
 //!
-//! Nothing here uses the process' heap, stdio or locks; working memory is an arena of the freezer's own ([`sys::arena`]).
-//! Unsafe code lives in `sys`, `arch` and `libc` only.
+//! Nothing here uses the process' heap, stdio or locks; working memory is an arena of the freezer's own
+//! ([`sys::arena`]). Unsafe code lives in `sys`, `arch` and `libc` only.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -28,7 +28,7 @@ mod sys;
 
 use image::Handover;
 
-/// Called before a fork, in the process that forks.
+/// Called before a fork in the process that forks.
 fn before_fork() {
     if sys::channel::is_armed() {
         prepare::inspect();
@@ -36,13 +36,13 @@ fn before_fork() {
     }
 }
 
-/// Called after a fork, in the process that forked.
+/// Called after a fork in the process that forked.
 fn after_fork_in_parent() {
     findings::forget();
     sys::arena::release();
 }
 
-/// Called after a fork, in the child: when armed, this is where the process is frozen and where it goes on after a thaw.
+/// Called after a fork in the child. If the freezer is armed, the process is frozen here and resumes here after a thaw.
 fn after_fork_in_child() {
     if let Some(buffer) = sys::channel::take_arm() {
         sys::attributes::settle();
@@ -51,8 +51,8 @@ fn after_fork_in_child() {
     }
 }
 
-/// The first thing in a thawed process: tells the front end what it was started with, takes over the new environment, drops what the
-/// launcher left and lets malloc map memory again.
+/// The first code in a thawed process: fills the front end's buffer, adopts the new environment, unmaps the launcher's
+/// leftovers and lets malloc map memory again.
 fn resume(handover: &Handover, buffer: Option<sys::ArgvBuffer>) {
     if let Some(buffer) = buffer {
         buffer.fill(handover);

@@ -1,11 +1,11 @@
-//! What /proc/self/smaps says of the process' memory.
+//! Parses /proc/self/smaps.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::sys;
 
-/// One line of the list with its flags.
+/// A mapping with its flags.
 #[derive(Clone)]
 pub struct Area {
     /// First address.
@@ -22,14 +22,14 @@ pub struct Area {
     pub inode: u64,
     /// Path, or a name in brackets, or nothing.
     pub name: Vec<u8>,
-    /// The kernel's two-letter flags, one after the other with spaces (VmFlags).
+    /// The kernel's two-letter flags, separated by spaces (VmFlags).
     pub flags: Vec<u8>,
     /// Protection key.
     pub key: u64,
 }
 
 impl Area {
-    /// Whether the kernel gives it this two-letter flag.
+    /// Whether it has this two-letter flag.
     pub fn has(&self, flag: &[u8; 2]) -> bool {
         self.flags.split(|&byte| byte == b' ').any(|word| word == flag)
     }

@@ -1,4 +1,5 @@
-//! The memory layout of an image: which rows of the mapping table rebuild the process' memory, and what forbids it.
+//! The memory layout of an image: the mapping rows that rebuild the process' memory, and findings about memory that
+//! cannot be frozen.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -11,20 +12,20 @@ use crate::maps::Area;
 use crate::pages::PageMap;
 use crate::sys::{self, File};
 
-/// Clean pages between written ones that are stored in the image too, to save mappings: bytes, in anonymous memory (as holes)
-/// and in files (as copies).
+/// Gaps of clean pages between written ones up to this size are stored, too, to save mappings (bytes): in anonymous
+/// memory as holes, in files as copies.
 const ANONYMOUS_GAP: u64 = 256 * 1024;
 const FILE_GAP: u64 = 32 * 1024;
 
-/// Zero-initialised data of a library is hardly larger than this; what follows a library and is larger is something else. Bytes.
-/// Only `snapboot inspect` goes by it.
+/// Zero-initialised data of a library is hardly larger than this; a larger mapping after a library is something else
+/// (bytes). Only `snapboot inspect` uses the distinction.
 const LIBRARY_ZEROS: u64 = 128 * 1024;
 
-/// Code and constants of a library up to this size are mapped together (bytes). Runtimes are larger: debuggers and profilers look for
-/// a runtime by the mapping of its code.
+/// Code and constants of a library up to this size are mapped together (bytes). Runtimes are larger: debuggers and
+/// profilers find a runtime by the mapping of its code.
 const SMALL_LIBRARY: u64 = 1 << 20;
 
-/// The most address space that the main thread's stack gets when its limit is higher or absent.
+/// Maximum address space for the main thread's stack if its limit is higher or absent.
 const STACK_SPACE: u64 = 128 << 20;
 
 /// Address space kept free between the stack and the mapping below it.
@@ -48,7 +49,7 @@ pub struct MemoryLayout<'a> {
 }
 
 impl<'a> MemoryLayout<'a> {
-    /// The layout of an image whose data pages start at `pages_offset`, for a thread that goes on at `stack_pointer`.
+    /// The layout of an image whose data pages start at `pages_offset`, for a thread that resumes at `stack_pointer`.
     pub fn new(
         page_map: &'a PageMap,
         tables: &'a mut TablesWriter,
@@ -71,7 +72,7 @@ impl<'a> MemoryLayout<'a> {
         }
     }
 
-    /// Adds all of the process' memory. Fails only when /proc cannot be read.
+    /// Adds all memory of the process. Fails only if /proc cannot be read.
     pub fn add_all(&mut self, areas: &[Area]) -> Result<(), i32> {
         let mut below = 0;
         for area in areas {
@@ -95,7 +96,7 @@ impl<'a> MemoryLayout<'a> {
         Ok(())
     }
 
-    /// Adds what lies between guard pages, and those.
+    /// Adds the guard pages of an area and the memory between them.
     fn add_private(&mut self, area: &Area) -> Result<(), i32> {
         let mut next = area.start;
         for guard in self.page_map.guards(area.start..area.end)? {
@@ -154,7 +155,7 @@ impl<'a> MemoryLayout<'a> {
             flags: flags(area),
         };
         self.push(stack);
-        // Below the stack pointer nothing is alive but the red zone of the ABI.
+        // Below the stack pointer only the red zone of the ABI is in use.
         let alive = if area.start < self.stack_pointer && self.stack_pointer < area.end {
             (self.stack_pointer - 128) & !(PAGE - 1)
         } else {
@@ -195,19 +196,19 @@ impl<'a> MemoryLayout<'a> {
 
     fn add_anonymous(&mut self, area: &Area) -> Result<(), i32> {
         if area.has(b"wf") || area.has(b"dp") {
-            // Such memory is made to vanish: a fork child and a thaw find zeros.
+            // Such memory is meant to vanish: a fork child and a thaw find zeros.
             self.push(anonymous(area, area.start..area.end));
             return Ok(());
         }
         let runs = if self.forced.start < area.end && area.start < self.forced.end {
-            // The freezer itself: complete, because it writes to its own data meanwhile, and independent of
+            // The freezer itself: stored completely, because it writes to its own data meanwhile and must not depend on
             // where it was installed.
             alloc::vec![area.start..area.end]
         } else {
             self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
         };
         let runs = with_small_ends(runs, area.start..area.end);
-        // The zero-initialised data right behind a library's data is that library's.
+        // The zero-initialised data right after a library's data belongs to it.
         let behind =
             |row: &&Mapping| row.end == area.start && area.inode == 0 && area.end - area.start <= LIBRARY_ZEROS;
         let file = self.rows.last().filter(behind).map_or(NO_FILE, |row| row.file);
@@ -256,7 +257,7 @@ impl<'a> MemoryLayout<'a> {
         offset
     }
 
-    /// Adds a row; what continues the last row becomes part of it.
+    /// Adds a row, merged into the last row if it continues that.
     fn push(&mut self, row: Mapping) {
         if let Some(last) = self.rows.last_mut() {
             let alike = (last.end, last.kind, last.flags, last.file) == (row.start, row.kind, row.flags, row.file)
@@ -275,7 +276,7 @@ impl<'a> MemoryLayout<'a> {
         self.rows.push(row);
     }
 
-    /// The row of the area's file in the files section; None, with a finding, when the file is not there any more.
+    /// The row of the area's file in the files section; None, with a finding, if the file no longer exists.
     fn file(&mut self, area: &Area) -> Option<u32> {
         if let Some(index) = self.paths.iter().position(|path| *path == area.name) {
             return Some(index as u32);
@@ -293,7 +294,7 @@ impl<'a> MemoryLayout<'a> {
     }
 }
 
-/// Zeros at the ends of an area that are too few for a mapping of their own are stored with what lies between.
+/// Extends runs over zeros at the ends of an area that are too short for a mapping of their own.
 fn with_small_ends(mut runs: Vec<Range<u64>>, area: Range<u64>) -> Vec<Range<u64>> {
     if let Some(first) = runs.first_mut().filter(|first| first.start - area.start <= FILE_GAP) {
         first.start = area.start;
@@ -304,8 +305,9 @@ fn with_small_ends(mut runs: Vec<Range<u64>>, area: Range<u64>) -> Vec<Range<u64
     runs
 }
 
-/// Code and constants of one small library: a linker puts them into three mappings, so that constants cannot be executed. Programs
-/// have dozens of extension modules, and each mapping costs every thaw two microseconds, so these get one, as older linkers had it.
+/// Whether two mappings are code and constants of one small library. A linker puts them into three mappings, so that
+/// constants are not executable. Programs have dozens of extension modules, and each mapping costs every thaw two
+/// microseconds, so these get one mapping, as older linkers made it.
 fn are_of_small_library(first: &Mapping, second: &Mapping) -> bool {
     let constant = |row: &Mapping| {
         row.kind == mapping_kind::FILE && row.protection & !(libc::PROT_EXEC as u32) == libc::PROT_READ as u32

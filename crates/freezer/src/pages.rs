@@ -1,4 +1,4 @@
-//! Which pages hold bytes of the process' own, and writing them.
+//! Finds the pages that differ from a fresh mapping, and writes them.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::sys::File;
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 const FILE_OR_SHARED: u64 = 1 << 61;
-/// MADV_GUARD_INSTALL. Kernels before 6.15 have such pages and do not tell.
+/// MADV_GUARD_INSTALL. Kernels before 6.15 have such pages and do not report them.
 const GUARD: u64 = 1 << 58;
 
 /// Reads /proc/self/pagemap.
@@ -24,13 +24,13 @@ impl PageMap {
         File::open(b"/proc/self/pagemap\0", libc::O_RDONLY).map(PageMap)
     }
 
-    /// The runs of pages in `range` that the process wrote: present or swapped, and not a file's. A run goes on over gaps of
-    /// at most `gap` bytes.
+    /// The runs of pages in `range` that the process wrote: present or swapped, and not a file's. A run includes gaps
+    /// of at most `gap` bytes.
     pub fn written(&self, range: Range<u64>, gap: u64) -> Result<Vec<Range<u64>>, i32> {
         self.runs(range, gap, |entry| entry & (PRESENT | SWAPPED) != 0 && entry & FILE_OR_SHARED == 0)
     }
 
-    /// The runs of guard pages in `range`. To the kernel they are swapped as well, but nobody can read them.
+    /// The runs of guard pages in `range`. The kernel reports them as swapped too, but they are unreadable.
     pub fn guards(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, i32> {
         self.runs(range, 0, |entry| entry & GUARD != 0)
     }
@@ -64,7 +64,7 @@ impl PageMap {
     }
 }
 
-/// Copies memory of the process into the image; pages of zeros become holes.
+/// Copies memory of the process into the image; zeroed pages become holes.
 pub struct PageWriter<'a> {
     memory: File,
     image: &'a File,
@@ -79,8 +79,8 @@ impl<'a> PageWriter<'a> {
         Ok(PageWriter { memory, image, buffer })
     }
 
-    /// Writes the bytes of `range` at `offset` of the image. Reading through /proc/self/mem also reaches pages that are
-    /// protected against reading.
+    /// Writes the bytes of `range` at `offset` of the image. Reads through /proc/self/mem, which also reaches
+    /// unreadable pages.
     pub fn write(&mut self, range: Range<u64>, mut offset: u64) -> Result<(), i32> {
         let mut address = range.start;
         while address < range.end {
@@ -92,7 +92,7 @@ impl<'a> PageWriter<'a> {
             let mut pages = self.buffer[..count].chunks_exact(PAGE as usize).map(is_zero).enumerate();
             let mut start = 0;
             loop {
-                // The next hole ends a run of pages that are written in one go.
+                // The next hole ends a run that is written at once.
                 let hole = pages.by_ref().find(|(_, zero)| *zero).map_or(count / PAGE as usize, |(index, _)| index);
                 if hole > start {
                     let bytes = &self.buffer[start * PAGE as usize..hole * PAGE as usize];
@@ -111,6 +111,6 @@ impl<'a> PageWriter<'a> {
 }
 
 fn is_zero(page: &[u8]) -> bool {
-    // Without an early exit inside a chunk the compiler makes wide loads of this.
+    // Without an early exit inside a chunk, the compiler generates wide loads.
     page.chunks_exact(64).all(|chunk| chunk.iter().fold(0, |all, &byte| all | byte) == 0)
 }

@@ -1,4 +1,5 @@
-//! Before the fork: what a fork drops without a word (threads, timers, locks, pending signals, children). The child could not see it any more.
+//! Before the fork: inspects what a fork silently drops (threads, timers, locks, pending signals, children). The child
+//! could no longer see it.
 
 use alloc::vec::Vec;
 
@@ -7,7 +8,7 @@ use crate::findings::{decimal, Findings, Kind};
 use crate::maps::hexadecimal;
 use crate::sys::{self, File};
 
-/// How long other threads get to fall asleep (ms), and how often they are looked at.
+/// How long other threads may take to fall asleep (ms), and how often they are checked.
 const PATIENCE: u32 = 500;
 const STEP: u32 = 5;
 
@@ -26,7 +27,7 @@ pub fn inspect() {
     findings.keep();
 }
 
-/// Threads are dropped by a fork, which is the contract; they are named, and those that no library brings back are refused.
+/// Threads. A fork drops them; that is its contract. Reports them by name, and refuses those that no library restarts.
 fn threads(findings: &mut Findings) {
     let own = decimal(sys::pid() as u64);
     let Ok(tasks) = File::open(b"/proc/self/task\0", libc::O_RDONLY | libc::O_DIRECTORY) else { return };
@@ -76,7 +77,7 @@ fn state(thread: &[u8]) -> Option<u8> {
     stat.get(after_name + 2).copied()
 }
 
-/// Where a sleeping thread is (the last word of its `syscall` file); 0 when that cannot be told.
+/// The instruction pointer of a sleeping thread (the last word of its `syscall` file); 0 if unknown.
 fn instruction_pointer(thread: &[u8]) -> u64 {
     let text = task_file(thread, b"syscall");
     let last = text.trim_ascii_end().rsplit(|&byte| byte == b' ').next().unwrap_or(b"");
@@ -118,8 +119,8 @@ fn timers(findings: &mut Findings) {
     }
 }
 
-/// Locks and leases, which fdinfo lists as `lock:\t1: POSIX  ADVISORY  WRITE 4711 fe:00:123 0 EOF` for the descriptor that holds
-/// them. A fork child does not own POSIX locks, so it could not see them there.
+/// Locks and leases, which fdinfo lists as `lock:\t1: POSIX  ADVISORY  WRITE 4711 fe:00:123 0 EOF` for the descriptor
+/// that holds them. A fork child does not own POSIX locks, so it could not find them.
 fn locks(findings: &mut Findings) {
     let Ok(directory) = File::open(b"/proc/self/fd\0", libc::O_RDONLY | libc::O_DIRECTORY) else { return };
     for number in directory.names() {
@@ -159,7 +160,7 @@ fn signals(findings: &mut Findings) {
     }
 }
 
-/// Child processes, by name where the kernel lists them (CONFIG_PROC_CHILDREN).
+/// Child processes, by name if the kernel lists them (CONFIG_PROC_CHILDREN).
 fn children(findings: &mut Findings) {
     if !sys::has_children() {
         return;

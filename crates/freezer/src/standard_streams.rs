@@ -1,4 +1,4 @@
-//! Descriptors 0, 1 and 2, which each start has its own of: an image cannot hold what the boot has made of them.
+//! Descriptors 0, 1 and 2. Each start has its own, so an image cannot hold changes that the boot makes to them.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -8,17 +8,17 @@ use crate::sys;
 
 const NAMES: [&[u8]; 3] = [b"standard input", b"standard output", b"standard error"];
 
-/// What each of them was when the process started.
+/// Their identities when the process started.
 static STARTED_WITH: [[AtomicU64; 3]; 3] = [const { [const { AtomicU64::new(0) }; 3] }; 3];
 
-/// Which other of them the program has made each a copy of: its number plus one. Where the boot has the same file at both, the identity
-/// does not show that.
+/// For each of them the other one that the program duplicated to it: its number plus one. If the boot has the same file
+/// at both, the identity does not show a duplicate.
 static COPY_OF: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
 
-/// Which file a descriptor is for: device, inode and how it was opened. Zeros where it is closed.
+/// The file of a descriptor: device, inode and open flags. Zeros if it is closed.
 type Identity = [u64; 3];
 
-/// Flags that cannot be changed once the file is open.
+/// Flags that cannot change once the file is open.
 const LASTING: i32 = libc::O_ACCMODE | channel::STANDARD_INPUT;
 
 fn now(number: u32) -> Identity {
@@ -26,14 +26,14 @@ fn now(number: u32) -> Identity {
     sys::descriptor_status(number).map_or([0; 3], |status| [status.device, status.inode, flags])
 }
 
-/// To be called before the program starts.
+/// Records the identities. Call it before the program starts.
 pub fn remember() {
     for (number, kept) in (0..).zip(&STARTED_WITH) {
         kept.iter().zip(now(number)).for_each(|(kept, value)| kept.store(value, Relaxed));
     }
 }
 
-/// To be called when the program makes `to` a copy of `from`. One that it had put aside may come back.
+/// Call it when the program makes `to` a duplicate of `from`. The program may restore a stream that it had saved.
 pub fn copied(from: i32, to: i32) {
     let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to)) else { return };
     if let Some(copy) = COPY_OF.get(to).filter(|_| from != to) {
@@ -41,7 +41,7 @@ pub fn copied(from: i32, to: i32) {
     }
 }
 
-/// Adds a finding for each that the program has closed, or has put something else in the place of.
+/// Adds a finding for each stream that the program has closed or replaced.
 pub fn inspect(findings: &mut Findings) {
     for (number, (kept, name)) in (0..).zip(STARTED_WITH.iter().zip(NAMES)) {
         let now = now(number);

@@ -1,4 +1,4 @@
-//! Writes what directories answered; `image`'s reader of the same name says how the answers lie.
+//! Writes the answers of directories; the module of the same name in `image` describes their layout.
 
 use alloc::vec::Vec;
 
@@ -14,7 +14,8 @@ pub struct AnswersWriter {
 }
 
 impl AnswersWriter {
-    /// Adds an answer of the present directory. Names come sorted, have no NUL and at most [`MAX_NAME`] bytes; `value` has no NUL.
+    /// Adds an answer of the current directory. Names must be sorted, without NUL and at most [`MAX_NAME`] bytes long;
+    /// `value` must not contain NUL.
     pub fn push(&mut self, kind: u32, name: &[u8], value: &[u8]) {
         let shared = name.iter().zip(&self.last).take_while(|(one, other)| one == other).count().min(u8::MAX.into());
         self.own.extend_from_slice(&[kind as u8, shared as u8]);
@@ -30,7 +31,7 @@ impl AnswersWriter {
         self.last = name.to_vec();
     }
 
-    /// Ends a directory; returns offset, size and checksum of its answers. All are 0 when it has none.
+    /// Ends a directory; returns the offset, size and checksum of its answers, all 0 if it has none.
     pub fn end_directory(&mut self) -> (u64, u64, u64) {
         if self.own.is_empty() {
             return (0, 0, 0);

@@ -1,6 +1,6 @@
 //! Writes what the crate `image` reads: the tables of an image and the answers of directories.
 //!
-//! A crate of its own, because writing needs a heap and the launcher, which only reads, has none.
+//! It is a separate crate because writing needs a heap, and the launcher, which only reads, has none.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

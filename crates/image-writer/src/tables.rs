@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use image::{Entry, Record, Section, Tables, Text};
 
-/// Builds tables. What the freezer wrote is taken over with [`TablesWriter::extending`], and more is added.
+/// Builds tables. [`TablesWriter::extending`] starts from those that the freezer wrote.
 #[derive(Clone, Debug, Default)]
 pub struct TablesWriter {
     strings: Vec<u8>,
@@ -29,7 +29,7 @@ impl TablesWriter {
         writer
     }
 
-    /// Adds a string (without a NUL inside) and returns where it is.
+    /// Adds a string (which must not contain NUL) and returns its place.
     pub fn text(&mut self, string: &[u8]) -> Text {
         let text = Text { offset: self.strings.len() as u32, length: string.len() as u32 };
         self.strings.extend_from_slice(string);

@@ -1,16 +1,17 @@
-//! What directories answered when the boot looked up names in them: names that were not there, links, lists.
+//! The answers that directories gave when the boot looked names up in them: absent names, links, lists.
 //!
-//! A boot that searches a path looks up tens of thousands of names that are not there. They lie outside of the tables, so that a
-//! start reads none of them as long as the times of their directory tell that nothing came or went. Where something did, a list of
-//! the directory tells most quickly whether it is one of these names: the answers start with marks of all that may not appear. Then
-//! they follow, sorted by name, and each name leaves out what it has in common with the one before.
+//! A boot that searches a path looks up tens of thousands of absent names. The answers lie outside the tables, so a
+//! start reads none of them while the times of their directory show that nothing was added or removed. Otherwise a list
+//! of the directory shows fastest whether one of these names has appeared. So the answers start with marks of all names
+//! that may not appear. The answers themselves follow, sorted by name, and each name omits the prefix that it shares
+//! with the name before.
 
 use crate::{answer_kind, Error};
 
-/// Longest name of an answer (bytes); the kernel takes no longer path.
+/// Longest name of an answer (bytes). The kernel takes no longer path.
 pub const MAX_NAME: usize = 4095;
 
-/// Bytes before the name of an answer: its kind and how many bytes it shares with the name before.
+/// Bytes before the name of an answer: its kind, and how many bytes it shares with the name before.
 const PREFIX: usize = 2;
 
 /// One answer.
@@ -18,7 +19,7 @@ const PREFIX: usize = 2;
 pub struct RecordedAnswer<'a> {
     /// One of [`answer_kind`].
     pub kind: u32,
-    /// The name, relative to the directory, with the NUL that ends it.
+    /// The name relative to the directory, with its final NUL.
     pub name: &'a [u8],
     /// Target of a link, or digest of a list; otherwise empty.
     pub value: &'a [u8],
@@ -31,10 +32,10 @@ impl<'a> RecordedAnswer<'a> {
     }
 }
 
-/// Bytes of a mark, and of their number.
+/// Size of a mark, and of the number of marks (bytes).
 const MARK: usize = 4;
 
-/// Stands for the first part of a name that is absent.
+/// The mark of an absent name: a hash of its first component.
 pub fn mark(name: &[u8]) -> u32 {
     let first = name.split(|&byte| byte == b'/').next().unwrap_or(name);
     crate::checksum(first) as u32
@@ -49,7 +50,7 @@ pub struct AnswersReader<'a> {
 }
 
 impl<'a> AnswersReader<'a> {
-    /// `bytes` are those of one directory. Fails when `sum` is not their checksum.
+    /// `bytes` are the answers of one directory. Fails if `sum` is not their checksum.
     pub fn parse(bytes: &'a [u8], sum: u64) -> Result<AnswersReader<'a>, Error> {
         if crate::checksum(bytes) != sum {
             return Err(Error::Damaged { what: "answers" });
@@ -63,18 +64,18 @@ impl<'a> AnswersReader<'a> {
         Ok(AnswersReader { marks: marks.as_chunks().0, rest, name: [0; MAX_NAME + 1], length: 0 })
     }
 
-    /// How many names with different first parts are absent.
+    /// The number of absent names with different first components.
     pub fn absent(&self) -> usize {
         self.marks.len()
     }
 
-    /// Whether a name may be one that was absent, or its first part. False is certain.
+    /// Whether a name may have been absent, or may be the first component of one that was. False is certain.
     pub fn may_be_absent(&self, name: &[u8]) -> bool {
         let wanted = mark(name);
         self.marks.binary_search_by(|mark| u32::from_le_bytes(*mark).cmp(&wanted)).is_ok()
     }
 
-    /// The next answer; None at the end. Fails on what no writer has written.
+    /// The next answer; None at the end. Fails on bytes that no writer writes.
     #[allow(clippy::should_implement_trait)] // The name is borrowed from the reader.
     pub fn next(&mut self) -> Result<Option<RecordedAnswer<'_>>, Error> {
         let Some((prefix, rest)) = self.rest.split_first_chunk::<PREFIX>() else {
@@ -122,7 +123,7 @@ fn damaged(value: usize) -> Error {
     Error::OutOfRange { what: "the length of an answer", value: value as u64 }
 }
 
-/// The digest of a list of names, whatever their order: directories have none.
+/// The digest of a set of names. Their order does not matter, since directories have none.
 #[derive(Clone, Copy, Default)]
 pub struct Listing {
     sum: u128,
@@ -136,7 +137,7 @@ impl Listing {
         self.count += 1;
     }
 
-    /// The digest in hexadecimal digits: the sum of the names' digests, and how many there are.
+    /// The digest in hexadecimal: the sum of the names' digests, and the number of names.
     pub fn finish(&self) -> [u8; 48] {
         let mut text = [0; 48];
         let bytes = self.sum.to_be_bytes().into_iter().chain(self.count.to_be_bytes());
@@ -148,8 +149,8 @@ impl Listing {
     }
 }
 
-/// Whether a name is left out of lists: what freezing, thawing and importing themselves put beside other files. `image` is the name
-/// of the image in this directory, or empty when it is elsewhere.
+/// Whether lists leave a name out: files that freezes, thaws and imports themselves put beside others. `image` is the
+/// name of the image in this directory, or empty if it is elsewhere.
 pub fn is_unlisted(name: &[u8], image: &[u8]) -> bool {
     if matches!(name, b"." | b".." | b"__pycache__") {
         return true;

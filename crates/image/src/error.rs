@@ -1,4 +1,4 @@
-//! What can be wrong with an image, said so that a person knows what to do.
+//! What can be wrong with an image, with the likely cause and the remedy.
 
 use core::fmt;
 
@@ -12,9 +12,9 @@ pub enum Error {
         /// The version found in the file.
         found: u32,
     },
-    /// The file ends before something that it should hold.
+    /// The file ends before a part that it should contain.
     Truncated {
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
         /// Bytes that the file should have.
         expected: u64,
@@ -26,19 +26,19 @@ pub enum Error {
         /// Which part is damaged.
         what: &'static str,
     },
-    /// An offset, a length, an index or a number lies outside of what it may be.
+    /// An offset, a length, an index or a number is out of range.
     OutOfRange {
-        /// The thing that is out of range.
+        /// The value that is out of range.
         what: &'static str,
         /// Its value.
         value: u64,
     },
-    /// A section that every image has is not there.
+    /// A required section is missing.
     Missing {
         /// The section's name.
         what: &'static str,
     },
-    /// The original command is too long to be kept in the head.
+    /// The original command is too long for the head.
     CommandTooLong {
         /// Its length in bytes.
         length: usize,

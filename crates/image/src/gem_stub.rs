@@ -1,6 +1,7 @@
-//! Whether a new gem has a feature: what the start of its specification says of its folders, as RubyGems reads it, and what is in them.
+//! Whether a new gem may have a feature, judging by the folders that the start of its specification lists, as RubyGems
+//! reads it, and by the files in them.
 
-/// So much of a specification is read: more than the lines that tell ever have.
+/// Bytes of a specification that are read. The stub lines always lie within them.
 pub const MAX_START: usize = 1024;
 
 /// What RubyGems appends to the name of a feature.
@@ -9,15 +10,16 @@ pub const FEATURE_SUFFIXES: [&[u8]; 3] = [b"", b".rb", b".so"];
 /// Between features.
 const SEPARATOR: u8 = b'\n';
 
-/// How the lines start that tell.
+/// How a stub line starts.
 const PREFIX: &[u8] = b"# stub: ";
 
-/// Room for a path; a longer one cannot be looked for.
+/// Size of the buffer for a path. A longer path cannot be looked up.
 const MAX_PATH: usize = 4096;
 
-/// Whether the gem of a specification may have one of these features. `name` is the specification's in its directory and `start` is how
-/// it starts; `is_file` tells whether there is a file of a path that is relative to that directory and ends with a NUL. Where the start
-/// does not tell, and for a gem with extensions, which are elsewhere, it may.
+/// Whether the gem of a specification may have one of these features. `name` is the file name of the specification, and
+/// `start` its first bytes. `is_file` tells whether a file exists at a path that is relative to the directory of
+/// specifications and ends with a NUL. True if the start does not tell, and for a gem with extensions, whose files are
+/// elsewhere.
 pub fn may_have_feature(features: &[u8], name: &[u8], start: &[u8], mut is_file: impl FnMut(&[u8]) -> bool) -> bool {
     let Some(full_name) = name.strip_suffix(b".gemspec") else { return false };
     let Some(folders) = folders(full_name, start) else { return true };
@@ -33,8 +35,8 @@ pub fn may_have_feature(features: &[u8], name: &[u8], start: &[u8], mut is_file:
     })
 }
 
-/// The folders of a gem that a specification names, with NULs between. None where it does not say it in the way of installers, or has
-/// extensions.
+/// The folders of a gem that a specification lists, separated by NULs. None if it does not list them as installers do,
+/// or has extensions.
 fn folders<'a>(full_name: &[u8], start: &'a [u8]) -> Option<&'a [u8]> {
     let mut lines = start.split(|&byte| byte == b'\n');
     let mut line = || lines.next().map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -42,19 +44,19 @@ fn folders<'a>(full_name: &[u8], start: &'a [u8]) -> Option<&'a [u8]> {
     let mut parts = line()?.strip_prefix(PREFIX)?.splitn(4, |&byte| byte == b' ');
     let (name, version, platform, folders) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let next = lines.next()?;
-    // Without its end, what is said in a line is not known.
+    // A line without its end may be truncated.
     lines.next().filter(|_| !next.starts_with(PREFIX))?;
     let rest = full_name.strip_prefix(name)?.strip_prefix(b"-")?.strip_prefix(version)?;
     let is_own = if platform == b"ruby" { rest.is_empty() } else { rest.strip_prefix(b"-") == Some(platform) };
     (is_own && !folders.is_empty()).then_some(folders)
 }
 
-/// Stands for the name of a known specification.
+/// The key of a known specification's name.
 pub fn known(name: &[u8]) -> [u8; 16] {
     core::array::from_fn(|place| b"0123456789abcdef"[(crate::checksum(name) >> (60 - 4 * place)) as usize & 15])
 }
 
-/// Whether `all`, sorted, has this name.
+/// Whether `all`, which is sorted, contains this name.
 pub fn is_known(all: &[u8], name: &[u8]) -> bool {
     all.as_chunks().0.binary_search(&known(name)).is_ok()
 }
@@ -65,7 +67,7 @@ struct Path {
 }
 
 impl Path {
-    /// Appends a part; false when there is no room.
+    /// Appends a component; false if the buffer is full.
     fn push(&mut self, part: &[u8]) -> bool {
         let end = self.length + part.len();
         let place = self.bytes.get_mut(self.length..end);
@@ -85,7 +87,7 @@ mod tests {
 
     const ENCODING: &str = "# -*- encoding: utf-8 -*-";
 
-    /// The paths that are looked for; None where the gem may have the feature in any case.
+    /// The paths that are looked up; None if the gem may have the feature in any case.
     fn sought(features: &str, name: &str, start: &str) -> Option<Vec<String>> {
         let mut all = Vec::new();
         let note = |path: &[u8]| {

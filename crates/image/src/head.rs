@@ -1,7 +1,7 @@
-//! The head: the first thing that is read of an image, and the original command for the fallback.
+//! The head: the part of an image that is read first, and the original command for the fallback.
 //!
-//! The head lies at [`HEAD_OFFSET`] of the file, in a segment that the kernel loads with the launcher, so
-//! that the launcher can fall back even when everything behind the launcher was stripped or cut off.
+//! The head lies at [`HEAD_OFFSET`] of the file, in a segment that the kernel loads with the launcher. So the launcher
+//! can fall back even if everything after the launcher was stripped or truncated.
 
 use crate::{checksum, reserved, Error, PAGE, VERSION};
 use record::record;
@@ -9,15 +9,17 @@ use record::Record;
 
 /// Where the head starts in the file (bytes).
 ///
-/// Not the second page: the kernel's first read of a program leaves a mark there, and whoever touches it has it read megabytes ahead.
+/// Not the second page: the kernel's first read of a program leaves a read-ahead mark there, and touching it makes the
+/// kernel read megabytes ahead.
 pub const HEAD_OFFSET: usize = 8192;
 /// Bytes that the launcher reserves for the head and the command.
 pub const HEAD_AREA: usize = 16 * 1024;
 /// Where the command's strings start, from the head (bytes).
 pub const COMMAND_OFFSET: usize = 256;
-/// An image holds at most this many frozen processes.
+/// The maximum number of frozen processes in an image.
 pub const MAX_VARIANTS: u32 = 16;
-/// Where the heads of all variants but the first are, one after the other, from the first head (bytes). The command ends before.
+/// Where the heads of all variants but the first are, one after the other, relative to the first head (bytes). The
+/// command ends before them.
 pub const VARIANTS_OFFSET: usize = HEAD_AREA - (MAX_VARIANTS as usize - 1) * Head::SIZE;
 
 /// Bytes that the launcher reserves for the tables.
@@ -30,19 +32,19 @@ pub const MAX_ANSWERS: u64 = reserved::CHANGED_PATH - reserved::ANSWERS;
 const MAGIC: [u8; 8] = *b"\x89SNAPBT\n";
 
 record! {
-    /// Says what the rest of the file is and where; [`Head::parse`] checks all of it. An image with several variants has one for
-    /// each, which differ in their data pages and tables only.
+    /// Describes the rest of the file. [`Head::parse`] checks all of it. An image with several variants has a head for
+    /// each; they differ only in their data pages and tables.
     pub struct Head {
         /// `\x89SNAPBT\n`; the first byte is written last.
         pub magic: [u8; 8],
         /// [`VERSION`].
         pub version: u32,
-        /// Number of strings of the command: the program to execute, the anchor (see [`Command::anchor`]), its argv, the words of
-        /// the store (see [`Command::store_words`]), and how many these are, in digits.
+        /// Number of strings in the command area: the program to execute, the anchor (see [`Command::anchor`]), its
+        /// argv, the words of the store (see [`Command::store_words`]), and the number of these words in decimal.
         pub command_count: u32,
         /// Bytes of the command's strings, each with its NUL.
         pub command_size: u64,
-        /// Checksum of these bytes.
+        /// Checksum of the command's strings.
         pub command_sum: u64,
         /// Size of the whole file in bytes.
         pub file_size: u64,
@@ -50,7 +52,8 @@ record! {
         pub pages_offset: u64,
         /// Bytes of data pages, a multiple of the page size.
         pub pages_size: u64,
-        /// Digest (XXH3, 128 bits) of the data pages; checked by `snapboot verify`, and by those starts that are told to.
+        /// Digest (XXH3, 128 bits) of the data pages. `snapboot verify` checks it, and so does a start under
+        /// [`crate::settings_flag::CHECK_PAGES`].
         pub pages_digest: [u8; 16],
         /// File offset of the tables, a multiple of the page size.
         pub tables_offset: u64,
@@ -58,13 +61,14 @@ record! {
         pub tables_size: u64,
         /// Checksum of the tables.
         pub tables_sum: u64,
-        /// File offset of the answers of directories, a multiple of the page size.
+        /// File offset of the directories' answers, a multiple of the page size.
         pub answers_offset: u64,
         /// Bytes of the answers; each directory's part has a checksum of its own.
         pub answers_size: u64,
-        /// Number of variants: frozen processes that a thaw picks one of.
+        /// Number of variants: frozen processes from which a thaw chooses one.
         pub variants: u32,
-        /// Number of kinds of starts that the variants are for: those of the first kind are numbered 0, `kinds`, 2 * `kinds` and so on.
+        /// Number of kinds of starts that the variants serve. Those for the first kind have the numbers 0, `kinds`, 2 *
+        /// `kinds` and so on.
         pub kinds: u32,
         /// Checksum of all fields before this one.
         pub head_sum: u64,
@@ -75,15 +79,15 @@ impl Head {
     /// Bytes of the head that `head_sum` covers.
     const SUMMED: usize = Self::SIZE - 8;
 
-    /// By which other files know the image, when this is the head of its first variant: the checksum of the tables.
+    /// Identifies the image to other files, if this is the head of its first variant: the checksum of the tables.
     pub fn image_id(&self) -> u64 {
         self.tables_sum
     }
 
     /// Reads and checks the head of the first variant.
     ///
-    /// `area` holds the [`HEAD_AREA`] bytes at [`HEAD_OFFSET`]; `file_size` is the size of the file as it
-    /// is now. Every field of the head that is returned lies within its bounds.
+    /// `area` holds the [`HEAD_AREA`] bytes at [`HEAD_OFFSET`]; `file_size` is the current size of the file. All fields
+    /// of the returned head are within their bounds.
     pub fn parse(area: &[u8], file_size: u64) -> Result<Head, Error> {
         Head::parse_at(0, area, file_size)
     }
@@ -96,7 +100,7 @@ impl Head {
         Head::parse_at(Head::place(number as usize), area, file_size)
     }
 
-    /// Where the head of a variant is, from the first one (bytes).
+    /// Where the head of a variant is, relative to the first head (bytes).
     fn place(number: usize) -> usize {
         number.checked_sub(1).map_or(0, |index| VARIANTS_OFFSET + index * Head::SIZE)
     }
@@ -146,10 +150,11 @@ impl Head {
         Ok(head)
     }
 
-    /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]): magic, version, the command's fields, the number of
-    /// kinds where that is 0, and the checksum. Writes them and the command into `area` ([`HEAD_AREA`] bytes), ready to be stored at [`HEAD_OFFSET`].
+    /// Completes the heads of all variants (at least 1, at most [`MAX_VARIANTS`]) with the magic, the version, the
+    /// command's fields, the number of kinds if it is 0, and the checksum. Writes them and the command into `area`
+    /// ([`HEAD_AREA`] bytes), which belongs at [`HEAD_OFFSET`].
     ///
-    /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv; `store_words`: see
+    /// `command` is the program to execute, the anchor (see [`Command::anchor`]), and the argv; for `store_words` see
     /// [`Command::store_words`].
     pub fn write<'a>(
         variants: &[Head],
@@ -197,7 +202,7 @@ impl Head {
     }
 }
 
-/// A number in decimal digits: how many there are, at the end of the bytes.
+/// A number in decimal: how many digits it has, and the bytes that end with them.
 fn digits(mut number: usize) -> (usize, [u8; 20]) {
     let (mut bytes, mut count) = ([b'0'; 20], 0);
     while count == 0 || number > 0 {
@@ -226,8 +231,8 @@ pub struct Command<'a> {
 }
 
 impl<'a> Command<'a> {
-    /// Reads the command that belongs to `head`, which need not have been checked: the command has a
-    /// checksum of its own, so that a damaged head still leads to the fallback.
+    /// Reads the command that belongs to `head`, which may be unchecked: the command has its own checksum, so a damaged
+    /// head still leads to the fallback.
     pub fn parse(area: &'a [u8], head: &Head) -> Result<Command<'a>, Error> {
         let size = usize::try_from(head.command_size).unwrap_or(usize::MAX);
         let strings = area
@@ -254,13 +259,13 @@ impl<'a> Command<'a> {
         Ok(command)
     }
 
-    /// The program to execute, with the NUL that ends it.
+    /// The program to execute, with its final NUL.
     pub fn program(&self) -> &'a [u8] {
         self.words().next().unwrap_or(b"\0")
     }
 
-    /// The index in argv of a script that was named by a relative path, and its absolute path with the NUL that ends it. In the
-    /// strings `INDEX=PATH`; an empty string stands for none.
+    /// The index in argv of a script named by a relative path, and its absolute path with a final NUL. Encoded as
+    /// `INDEX=PATH`; an empty string means none.
     pub fn anchor(&self) -> Option<(usize, &'a [u8])> {
         let anchor = self.words().nth(1)?;
         let equals = anchor.iter().position(|&byte| byte == b'=')?;
@@ -269,23 +274,24 @@ impl<'a> Command<'a> {
         (index < self.argc() && path.starts_with(b"/")).then_some((index, path))
     }
 
-    /// The argv of the command, each string with the NUL that ends it.
+    /// The argv of the command, each string with its final NUL.
     pub fn argv(&self) -> impl Iterator<Item = &'a [u8]> {
         self.words().skip(2).take(self.argc())
     }
 
-    /// Number of argv entries.
+    /// The number of argv entries.
     pub fn argc(&self) -> usize {
         self.count - 3 - self.store_count
     }
 
-    /// The program that sees to the images of a store, and its first arguments, each with the NUL that ends it; none for an image that is
-    /// in no store. A fallback executes it instead of the program, with the reason, the program and its argv behind these words.
+    /// The program that maintains the images of a store, and its first arguments, each with its final NUL; none for an
+    /// image outside a store. A fallback executes it instead of the program, and appends the reason, the program and
+    /// its argv.
     pub fn store_words(&self) -> impl Iterator<Item = &'a [u8]> {
         self.words().skip(2 + self.argc()).take(self.store_count)
     }
 
-    /// Number of the words of the store.
+    /// The number of the store's words.
     pub fn store_count(&self) -> usize {
         self.store_count
     }

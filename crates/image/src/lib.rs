@@ -1,12 +1,12 @@
-//! The image format: what a frozen process looks like as a file.
+//! The image format: a frozen process as a file.
 //!
-//! An image is an executable: the launcher, a [`Head`] inside one of the launcher's loaded segments, the
-//! data pages of the frozen process, and the *tables* that say what goes where. Each kind of record is
-//! declared once (see [`record::record!`]); its reader, its writer and its row in `docs/internals/image-format.md` come from
-//! that one declaration.
+//! An image is an executable: the launcher, a [`Head`] inside one of the launcher's loaded segments, the data pages of
+//! the frozen process, and the *tables*, which say what belongs where. Each kind of record is declared once (see
+//! [`record::record!`]); that declaration yields its reader, its writer and its row in
+//! `docs/internals/image-format.md`.
 //!
-//! Nothing read from a file is believed: every offset and length is checked here before anybody uses it,
-//! and every error says what was expected and what was there.
+//! Nothing read from a file is trusted: this crate checks every offset and length before its use, and every error says
+//! what was expected and what was found.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -58,12 +58,12 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// A 128-bit digest (XXH3) that stands for a value whose bytes are not kept, such as an environment variable's.
+/// A 128-bit digest (XXH3). It replaces a value that must not be stored, such as that of an environment variable.
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     xxhash_rust::xxh3::xxh3_128(bytes).to_le_bytes()
 }
 
-/// The same digest of a content that comes piece by piece.
+/// The same digest, computed piece by piece.
 #[derive(Clone, Default)]
 pub struct ContentDigest(xxhash_rust::xxh3::Xxh3);
 
@@ -79,34 +79,35 @@ impl ContentDigest {
     }
 }
 
-/// Places inside the reserved range.
+/// Addresses inside the reserved range.
 pub mod reserved {
     use crate::RESERVED_START;
-    /// How long the launcher took for each directory of inputs, where `snapboot explain` asks.
+    /// How long the launcher took for each directory of inputs, if `snapboot explain` asks.
     pub const TIMES_OF_DIRECTORIES: u64 = RESERVED_START + 0x00d0_0000;
-    /// How long it took for each file that it mapped.
+    /// How long the launcher took for each file that it mapped, if `snapboot explain` asks.
     pub const TIMES_OF_FILES: u64 = RESERVED_START + 0x00e0_0000;
-    /// A launcher that got its image as an argument maps the image's head here.
+    /// The image's head, mapped here by a launcher that got its image as an argument.
     pub const HEAD: u64 = RESERVED_START + 0x00f0_0000;
-    /// The launcher maps the tables here.
+    /// The tables, mapped here by the launcher.
     pub const TABLES: u64 = RESERVED_START + 0x0100_0000;
-    /// The vvar and vdso group waits here while memory is being laid out.
+    /// The vvar and vdso group while the launcher lays out memory.
     pub const VDSO: u64 = RESERVED_START + 0x0f00_0000;
-    /// End of what the launcher leaves behind; the new environment follows and stays.
+    /// End of the launcher's leftovers. The new environment follows and stays.
     pub const LEFTOVER_END: u64 = RESERVED_START + 0x1000_0000;
     /// The new argv and environment.
     pub const ENVIRONMENT: u64 = LEFTOVER_END;
-    /// The launcher looks here which parts of the image are in memory.
+    /// The launcher checks here which parts of the image are in memory.
     pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
-    /// What the launcher remembers of files that it has compared.
+    /// The launcher's copy of IMAGE.seen: the files that earlier thaws compared.
     pub const SEEN: u64 = RESERVED_START + 0x10_0000_0000;
-    /// The answers of directories, while the launcher repeats the look-ups.
+    /// The directories' answers while the launcher repeats the look-ups.
     pub const ANSWERS: u64 = RESERVED_START + 0x18_0000_0000;
-    /// The path of what has changed, which the launcher puts together for its message: one page.
+    /// The path of a changed file, which the launcher assembles for its message: one page.
     pub const CHANGED_PATH: u64 = RESERVED_START + 0x1f_0000_0000;
     /// A file that the whole machine shares, while the launcher looks answers up in it.
     pub const SHARED: u64 = RESERVED_START + 0x1f_1000_0000;
-    /// The vvar and vdso group of another kernel than the image was made under stays here, where memory of the frozen process is in its way.
+    /// The vvar and vdso group of a kernel other than the image's own. It stays here if frozen memory occupies its
+    /// address.
     pub const OTHER_VDSO: u64 = RESERVED_START + 0x1f_2000_0000;
     /// The freezer's working memory, which never gets into an image.
     pub const ARENA: u64 = RESERVED_START + 0x8_0000_0000;

@@ -1,23 +1,23 @@
-//! The records that the tables hold. All addresses are virtual addresses of the frozen process; all sizes are bytes.
+//! The records in the tables. All addresses are virtual addresses of the frozen process; all sizes are in bytes.
 
 use crate::Text;
 use record::record;
 
 record! {
-    /// One range of memory, made in the order of the table.
+    /// A range of memory. The launcher maps the rows in order.
     pub struct Mapping {
         /// First address, a multiple of the page size.
         pub start: u64,
         /// Address after the last byte, a multiple of the page size.
         pub end: u64,
-        /// Offset in the image or in the mapped file; 0 for memory that starts as zeros.
+        /// Offset in the image or in the mapped file; 0 for zeroed memory.
         pub offset: u64,
         /// Protection: the kernel's PROT_ bits.
         pub protection: u32,
         /// One of [`mapping_kind`].
         pub kind: u32,
-        /// Row in the files section for [`mapping_kind::FILE`] and, where it was known, for pages of a file that the
-        /// process had changed; otherwise [`NO_FILE`].
+        /// Row in the files section for [`mapping_kind::FILE`] and, if known, for modified pages of a file; otherwise
+        /// [`NO_FILE`].
         pub file: u32,
         /// Sum of [`mapping_flag`].
         pub flags: u32,
@@ -25,8 +25,8 @@ record! {
 }
 
 impl Mapping {
-    /// What its making is timed as, where `snapboot explain` asks: a file of the files section, by its row; behind these `files` rows the
-    /// image; and behind that all else.
+    /// The index of its time for `snapboot explain`: a row of the files section, `files` for the image, and `files + 1`
+    /// for all other mappings.
     pub fn timed_as(&self, files: usize) -> usize {
         match self.kind {
             mapping_kind::FILE => self.file as usize,
@@ -43,10 +43,10 @@ impl Mapping {
     }
 }
 
-/// `Mapping::file` of memory that belongs to no file.
+/// `Mapping::file` of memory without a file.
 pub const NO_FILE: u32 = u32::MAX;
 
-/// Where a mapping's bytes come from.
+/// The source of a mapping's bytes.
 pub mod mapping_kind {
     /// Private pages of the image.
     pub const IMAGE: u32 = 1;
@@ -54,18 +54,19 @@ pub mod mapping_kind {
     pub const FILE: u32 = 2;
     /// Zeros.
     pub const ANONYMOUS: u32 = 3;
-    /// Bytes of the image copied into memory that an earlier row made (the stack: a file cannot be mapped there).
+    /// Bytes of the image copied into memory that an earlier row mapped (the stack: a file cannot be mapped there).
     pub const COPY: u32 = 4;
-    /// A part of the kernel's vvar and vdso group, moved here from wherever the kernel put it. `offset` is the distance
-    /// from the group's first byte.
+    /// A part of the kernel's vvar and vdso group, moved from the address that the kernel chose. `offset` is the
+    /// distance from the group's first byte.
     pub const VDSO: u32 = 5;
     /// The main thread's stack: zeros, with room to grow to the limit.
     pub const STACK: u32 = 6;
-    /// The bytes of the vdso, at its place. Made only where the kernel has another one, to which its functions lead then.
+    /// A copy of the vdso at its recorded address. Made only if the running kernel has another vdso; its functions then
+    /// lead there.
     pub const VDSO_COPY: u32 = 7;
 }
 
-/// What holds for a mapping besides its protection.
+/// Properties of a mapping besides its protection.
 pub mod mapping_flag {
     /// A shared mapping of a file, read-only.
     pub const SHARED: u32 = 1;
@@ -83,12 +84,12 @@ pub mod mapping_flag {
     pub const DROPPABLE: u32 = 64;
     /// MADV_MERGEABLE.
     pub const MERGEABLE: u32 = 128;
-    /// MADV_GUARD_INSTALL: whoever touches these pages gets SIGSEGV, whatever the protection.
+    /// MADV_GUARD_INSTALL: an access raises SIGSEGV, whatever the protection is.
     pub const GUARD: u32 = 256;
 }
 
 record! {
-    /// A file that is mapped, and its identity when the process was frozen.
+    /// A mapped file, and its identity when the process was frozen.
     pub struct MappedFile {
         /// Absolute path.
         pub path: Text,
@@ -104,24 +105,25 @@ record! {
 }
 
 record! {
-    /// An open descriptor that is made again.
+    /// An open descriptor that a thaw re-creates.
     pub struct Descriptor {
         /// Its number.
         pub number: u32,
         /// One of [`descriptor_kind`].
         pub kind: u32,
-        /// Open flags (O_CLOEXEC included); the events for [`descriptor_kind::WATCH`].
+        /// Open flags (O_CLOEXEC included); for [`descriptor_kind::WATCH`] the events.
         pub flags: u32,
-        /// The other end's number for [`descriptor_kind::PIPE_READ`], what is watched for [`descriptor_kind::WATCH`]; otherwise 0.
+        /// For [`descriptor_kind::PIPE_READ`] the number of the other end, for [`descriptor_kind::WATCH`] the watched
+        /// descriptor; otherwise 0.
         pub peer: u32,
-        /// File offset, or the count of an eventfd, or the capacity of a pipe, or the data of a registration.
+        /// A file offset, the count of an eventfd, the capacity of a pipe, or the data of a registration.
         pub value: u64,
         /// Path of a file or device.
         pub path: Text,
     }
 }
 
-/// What a descriptor is.
+/// The kind of a descriptor.
 pub mod descriptor_kind {
     /// A regular file or a plain device, opened again by path.
     pub const FILE: u32 = 1;
@@ -129,16 +131,16 @@ pub mod descriptor_kind {
     pub const EVENTFD: u32 = 2;
     /// The reading end of an empty pipe, with `peer` the writing end; `flags` are the reading end's.
     pub const PIPE_READ: u32 = 3;
-    /// The writing end of the pipe whose row comes before; nothing to make, only its flags.
+    /// The writing end of the pipe in the row before. Only its flags are set.
     pub const PIPE_WRITE: u32 = 4;
     /// An epoll instance.
     pub const EPOLL: u32 = 5;
-    /// Not a descriptor: the epoll instance `number` watches `peer`. These rows come behind all others.
+    /// Not a descriptor: the epoll instance `number` watches `peer`. These rows come last.
     pub const WATCH: u32 = 6;
 }
 
 record! {
-    /// What the process does on a signal, where that is not the default.
+    /// The action for a signal, if not the default.
     pub struct SignalAction {
         /// Handler address, or 1 for SIG_IGN.
         pub handler: u64,
@@ -156,7 +158,7 @@ record! {
 }
 
 record! {
-    /// The kernel's view of the process besides its memory.
+    /// The kernel's state of the process besides its memory.
     pub struct Process {
         /// Where glibc keeps the thread id.
         pub tid_address: u64,
@@ -192,30 +194,31 @@ record! {
         pub start_brk: u64,
         /// mm: current end of that heap.
         pub brk: u64,
-        /// mm: stack address that the kernel gave at start.
+        /// mm: initial stack address.
         pub start_stack: u64,
-        /// Where argv strings start; new argv and environment go here.
+        /// Where argv strings start; the new argv and environment go here.
         pub arg_start: u64,
         /// Where the environment strings end, padding included.
         pub env_end: u64,
         /// Where the main thread's stack mapping ended.
         pub stack_end: u64,
-        /// Room for the stack (bytes): the limit when the process was frozen.
+        /// Space for the stack (bytes): the limit when the process was frozen.
         pub stack_limit: u64,
         /// Name of the thread (comm), NUL-padded.
         pub comm: [u8; 16],
     }
 }
 
-/// What holds for the process as a whole.
+/// Properties of the process as a whole.
 pub mod process_flag {
-    /// The runtime moved its environment out of the argv area (as those that set process titles do), so the new
+    /// The runtime moved its environment out of the argv area, as programs that set process titles do. So the new
     /// environment must not lie there either.
     pub const ENVIRONMENT_MOVED: u32 = 1;
 }
 
 record! {
-    /// The kernel's vdso. One that differs is called by way of the copy ([`mapping_kind::VDSO_COPY`]).
+    /// The kernel's vdso. If the running kernel has another, the process calls it through the copy
+    /// ([`mapping_kind::VDSO_COPY`]).
     pub struct Platform {
         /// Digest of the vdso's bytes.
         pub vdso: [u8; 16],
@@ -225,7 +228,7 @@ record! {
 }
 
 record! {
-    /// What a leaf of CPUID must answer: each register, under its mask.
+    /// The required answer of a CPUID leaf: each register under its mask.
     pub struct CpuLeaf {
         /// Number of the leaf; [`CpuLeaf::XCR0`] stands for that register, its low half in eax and its high half in edx.
         pub leaf: u32,
@@ -251,12 +254,12 @@ record! {
 }
 
 impl CpuLeaf {
-    /// The number of a leaf that CPUs do not have, for the register states that the kernel has enabled.
+    /// Stands for XCR0, the register states that the kernel has enabled. No CPU has a leaf of this number.
     pub const XCR0: u32 = u32::MAX;
 }
 
 record! {
-    /// How a thaw goes about its checks.
+    /// How a thaw checks the image.
     pub struct Settings {
         /// One of [`policy`].
         pub policy: u32,
@@ -264,32 +267,33 @@ record! {
         pub flags: u32,
         /// When the image was made (ns since 1970).
         pub made: i64,
-        /// How long it may be used from then on (ns); 0 for ever.
+        /// Its maximum age (ns); 0 for none.
         pub max_age: u64,
-        /// How many thaws it may be used for; 0 for any number.
+        /// Its maximum number of thaws; 0 for none.
         pub max_thaws: u64,
     }
 }
 
-/// What else a thaw does.
+/// Further checks of a thaw.
 pub mod settings_flag {
-    /// It digests the data pages before it uses them.
+    /// Digest the data pages before using them.
     pub const CHECK_PAGES: u32 = 1;
 }
 
-/// What it takes for a file to be what it was.
+/// When a file counts as unchanged.
 pub mod policy {
-    /// The same size and times; where only times differ, the same content. This holds for an image without settings.
+    /// If size and times are equal; if only times differ, if the content is equal. The default for an image without
+    /// settings.
     pub const CHECK: u32 = 0;
-    /// The same size and content, whatever the times.
+    /// If size and content are equal, whatever the times.
     pub const CONTENT: u32 = 1;
-    /// Nothing, for loaded files; the same size, for mapped ones.
+    /// Always, for loaded files; if the size is equal, for mapped files.
     pub const TRUST: u32 = 2;
 }
 
 record! {
-    /// Pages that every start writes to, as a rehearsal of the finished image has shown, or starts like some training runs
-    /// ([`TrainedStart`]).
+    /// Pages that every start writes to, as observed in a thaw of the finished image. Those of a [`TrainedStart`] are
+    /// written to by starts like some training runs.
     pub struct HotRange {
         /// First address, a multiple of the page size.
         pub start: u64,
@@ -299,29 +303,29 @@ record! {
 }
 
 record! {
-    /// Starts that are like some of the training runs, and what they write to besides. The first row that is about a start counts.
+    /// Starts like some training runs, with the hot ranges that only they write to. The first matching row counts.
     pub struct TrainedStart {
-        /// Their first argument, empty where there is none. Empty for starts of a kind, too.
+        /// Their first argument; empty if they have none, and for starts of a kind.
         pub argument: Text,
         /// One of [`trained_kind`].
         pub kind: u32,
-        /// How many hot ranges are about them. Those of the rows follow each other behind the ranges of every start.
+        /// Number of their hot ranges. The hot ranges of these rows follow the ranges of every start, in order.
         pub hot: u32,
     }
 }
 
-/// Which starts a [`TrainedStart`] is about.
+/// Which starts a [`TrainedStart`] describes.
 pub mod trained_kind {
-    /// Those with this first argument.
+    /// Starts with this first argument.
     pub const ARGUMENT: u32 = 0;
-    /// Those whose first argument is an option.
+    /// Starts whose first argument is an option.
     pub const OPTION: u32 = 1;
-    /// Those whose first argument is none, and those without arguments.
+    /// Starts whose first argument is not an option, and starts without arguments.
     pub const OTHER: u32 = 2;
 }
 
 impl TrainedStart {
-    /// The kind of a start with this first argument, which is empty where there is none.
+    /// The kind of a start with this first argument, which is empty if there is none.
     pub fn kind_of(argument: &[u8]) -> u32 {
         if argument.starts_with(b"-") {
             trained_kind::OPTION
@@ -332,8 +336,8 @@ impl TrainedStart {
 }
 
 record! {
-    /// A part of the data pages that every start reads or writes, as the rehearsal has shown. An image that is not in
-    /// memory is read ahead by these.
+    /// A part of the data pages that every start reads or writes, as observed in a thaw. If the image is not in memory,
+    /// the launcher reads these ahead.
     pub struct TouchedRange {
         /// Offset in the image, a multiple of the page size.
         pub offset: u64,
@@ -345,7 +349,7 @@ record! {
 record! {
     /// An environment variable whose value the boot depended on.
     pub struct Variable {
-        /// Its name; several names with `:` between stand for the first of them that is not empty.
+        /// Its name. Several names separated by `:` mean the first of them that is not empty.
         pub name: Text,
         /// Digest of its value.
         pub value: [u8; 16],
@@ -356,73 +360,74 @@ record! {
     }
 }
 
-/// What is wanted of a variable.
+/// What is required of a variable.
 pub mod presence {
-    /// That it is not set, as when the image was made.
+    /// It is unset, as it was during the boot.
     pub const UNSET: u32 = 0;
-    /// That it is set to the recorded value.
+    /// It has the recorded value.
     pub const SET: u32 = 1;
-    /// Nothing, whatever the patterns say: the user has told that it does not count.
+    /// Nothing, even if a pattern matches it: the user has excluded it.
     pub const ANY: u32 = 2;
-    /// That it is set to something of the recorded outline: a secret, of which the boot had a made-up value.
+    /// It is set to a value with the recorded outline. The variable is a secret, for which the boot had a placeholder.
     pub const SECRET: u32 = 3;
-    /// The same, and the outline holds its form and length, too.
+    /// As [`SECRET`], and the outline includes the value's form and length.
     pub const SECRET_OF_FORM: u32 = 4;
-    /// Of the locale of text: that it is C, or one whose name says UTF-8. A thaw renews the rest.
+    /// Of LC_CTYPE's locale: it is C, or its name says UTF-8. A thaw renews the rest.
     pub const LOCALE_OF_UTF8_OR_C: u32 = 5;
-    /// The same without C.
+    /// As [`LOCALE_OF_UTF8_OR_C`], but without C.
     pub const LOCALE_OF_UTF8: u32 = 6;
-    /// That it is C, whatever variable says so.
+    /// The locale is C, whichever variable sets it.
     pub const LOCALE_C: u32 = 7;
-    /// That it is set, and not to nothing: a thaw puts its value in the places of the one that the boot had.
+    /// It is set and not empty. A thaw puts its value where the boot's value was.
     pub const RENEWED: u32 = 8;
-    /// Of all variables together: that they take at most so many bytes, each with `=` and a NUL. The value is a number then.
+    /// Of all variables together: their total size in bytes, each with `=` and a NUL, is at most the recorded number.
     pub const AT_MOST: u32 = 9;
 }
 
 record! {
-    /// Another value of a variable that counts, with which the program has booted to the same state.
+    /// Another value of an input variable, with which the program booted to the same state.
     pub struct Alternative {
         /// The variable's name.
         pub name: Text,
-        /// Digest of the value, or of what stands behind HOME's; zeros where there is none.
+        /// Digest of the value, or of the part after HOME's value; zeros if it is unset.
         pub value: [u8; 16],
         /// One of [`alternative_kind`].
         pub kind: u32,
-        /// The boots that had it, one bit for each. All that differs in a start has to have been in one of them.
+        /// The boots that had it, one bit each. All differences of a start must have occurred in one boot together.
         pub boots: u32,
     }
 }
 
-/// What another value of a variable is.
+/// The kinds of alternative values.
 pub mod alternative_kind {
-    /// None: it is not set.
+    /// The variable is unset.
     pub const UNSET: u32 = 0;
-    /// This one.
+    /// The variable has this value.
     pub const SET: u32 = 1;
     /// A path below HOME.
     pub const BELOW_HOME: u32 = 2;
 }
 
 record! {
-    /// Something about the machine, the user or the process that the boot read.
+    /// A fact about the machine, the user or the process that the boot read.
     pub struct HostFact {
         /// One of [`fact_kind`].
         pub kind: u32,
-        /// Number of the limit, or of the descriptor; 1 for the user where it counts only in starts without HOME; otherwise 0.
+        /// Number of the limit or of the descriptor; 1 for the user if it counts only in starts without HOME; otherwise
+        /// 0.
         pub of: u32,
-        /// What it was, in words that `inputs` chooses.
+        /// Its value, as the crate `inputs` writes it.
         pub value: Text,
     }
 }
 
-/// What a fact is about.
+/// The kinds of facts.
 pub mod fact_kind {
     /// The host's name.
     pub const HOSTNAME: u32 = 1;
     /// Release and version of the kernel, and the machine's architecture.
     pub const KERNEL: u32 = 2;
-    /// The CPUs that are there and those that are on.
+    /// The CPUs that are present and those that are online.
     pub const CPUS: u32 = 3;
     /// The CPUs that the process may run on.
     pub const AFFINITY: u32 = 4;
@@ -438,42 +443,43 @@ pub mod fact_kind {
     pub const WINDOW: u32 = 9;
     /// The current directory.
     pub const CWD: u32 = 10;
-    /// A file of the kernel's, below /proc or /sys: its path and what is in it.
+    /// A file of the kernel below /proc or /sys: its path and content.
     pub const KERNEL_FILE: u32 = 11;
     /// Whether descriptor `of` is a terminal.
     pub const TERMINAL: u32 = 12;
     /// The umask.
     pub const UMASK: u32 = 13;
-    /// Where a name is found first along the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
+    /// Where a name is first found in the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
     pub const FOUND: u32 = 14;
-    /// Names that no directory of a variable may have, where that has another value than in the boot: `PYTHONPATH DIGEST: json/os/re`.
+    /// Names that no directory of a variable may contain if the variable's value differs from the boot's: `PYTHONPATH
+    /// DIGEST: json/os/re`.
     pub const SEARCHED: u32 = 15;
 }
 
 record! {
-    /// A string of a list: an environment name pattern (a final `*` stands for anything) or a guard argument.
+    /// A string of a list: a pattern of variable names (a final `*` matches anything) or a guard argument.
     pub struct Item {
         /// The string.
         pub text: Text,
     }
 }
 
-/// What the launcher tells the freezer's code in the thawed process; never stored. Its address is in the first argument register when
-/// the process goes on.
+/// What the launcher passes to the freezer's code in the thawed process. Never stored. Its address is in the first
+/// argument register when the process continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Handover {
     /// Address of the new environment: pointers, then a null pointer.
     pub environ: u64,
-    /// First address of what the launcher leaves behind and the process should unmap.
+    /// First address of the launcher's leftovers, which the process should unmap.
     pub leftover_start: u64,
     /// Address after it.
     pub leftover_end: u64,
-    /// First address of the argument strings: one after the other, each with its NUL.
+    /// First address of the argument strings, each with its NUL.
     pub arguments_start: u64,
     /// Address after them.
     pub arguments_end: u64,
-    /// First address of the environment strings, the launcher's note among them.
+    /// First address of the environment strings, the launcher's own variable among them.
     pub environment_start: u64,
     /// Address after them.
     pub environment_end: u64,

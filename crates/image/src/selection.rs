@@ -1,12 +1,12 @@
-//! Which names of a list count. Who lists a directory to find certain names in it depends on no others, so that whatever else is
-//! installed beside them changes nothing.
+//! Selects the names of a directory that count for a list. A reader that lists a directory to find certain names
+//! depends on no others, so installing other files beside them makes no image stale.
 
 use crate::answer_kind;
 
-/// Parts of a selection are separated by what no name has in it.
+/// Separates parts of a selection; no file name contains it.
 const SEPARATOR: u8 = b'/';
 
-/// Whether a name in a directory counts for a list of this kind; see [`answer_kind`] for what a selection means.
+/// Whether a name counts for a list of this kind. [`answer_kind`] explains selections.
 pub fn is_selected(kind: u32, selection: &[u8], name: &[u8]) -> bool {
     let mut parts = selection.split(|&byte| byte == SEPARATOR);
     match kind {
@@ -14,14 +14,14 @@ pub fn is_selected(kind: u32, selection: &[u8], name: &[u8]) -> bool {
             selection.is_empty() || !own.is_ascii() || own.is_empty() || parts.any(|part| is_same(own, part))
         }),
         answer_kind::MATCHING => parts.any(|pattern| matches(pattern, name)),
-        // Of these its content tells more.
+        // The content of these files is checked as well.
         answer_kind::FEATURES => name.ends_with(b".gemspec"),
         _ => name.ends_with(selection),
     }
 }
 
-/// The distribution that a name in a Python's package folder tells of: `Some-Name` of `Some_Name-1.0.dist-info`. Empty for what may belong
-/// to any of them; None for all else.
+/// The distribution that a name in a Python package folder describes: `Some-Name` of `Some_Name-1.0.dist-info`. Empty
+/// for a name that may belong to any distribution; None for other names.
 fn distribution_of(name: &[u8]) -> Option<&[u8]> {
     let is_ending = |ending: &&[u8]| {
         let start = name.len().checked_sub(ending.len());
@@ -32,8 +32,8 @@ fn distribution_of(name: &[u8]) -> Option<&[u8]> {
     Some(stem.split(|&byte| byte == b'-').next().unwrap_or(stem))
 }
 
-/// Whether two names are one distribution's: case does not count, and `-`, `_` and `.` are the same, however many there are. The several
-/// ways of Python's versions to compare names find no more than that.
+/// Whether two names mean the same distribution: case does not count, and any run of `-`, `_` and `.` is the same. No
+/// version of Python compares more loosely.
 fn is_same(own: &[u8], asked: &[u8]) -> bool {
     let (mut own, mut asked) = (words(own), words(asked));
     loop {
@@ -49,7 +49,7 @@ fn words(name: &[u8]) -> impl Iterator<Item = &[u8]> {
     name.split(|byte| matches!(byte, b'-' | b'_' | b'.')).filter(|word| !word.is_empty())
 }
 
-/// Whether a name starts and ends as a pattern does, in which one `*` stands for what is between.
+/// Whether a name matches a pattern with one `*`.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let Some(star) = pattern.iter().position(|&byte| byte == b'*') else { return pattern == name };
     let (start, end) = (&pattern[..star], &pattern[star + 1..]);

@@ -1,9 +1,9 @@
-//! The records of files outside of an image that tell of its starts: IMAGE.seen, IMAGE.thaws, STATE/starts/SUM.
+//! The records of files outside an image that describe its starts: IMAGE.seen, IMAGE.thaws, STATE/starts/SUM.
 
 use record::record;
 
 record! {
-    /// The head of the file IMAGE.seen, in which a thaw remembers what had other times and was the same.
+    /// The head of the file IMAGE.seen, which lists files that had other times in a thaw and the same content.
     pub struct SeenHead {
         /// [`SeenHead::MAGIC`].
         pub magic: [u8; 8],
@@ -22,19 +22,20 @@ impl SeenHead {
 }
 
 record! {
-    /// A file whose content was compared, or a directory whose answers were.
+    /// A file whose content, or a directory whose answers, a thaw has compared.
     pub struct SeenFile {
         /// Checksum of its path.
         pub path: u64,
-        /// Time of the last change of its content (ns since 1970) when it was compared.
+        /// Its mtime at the comparison (ns since 1970).
         pub mtime: i64,
-        /// Time of the last change of its inode (ns since 1970) when it was compared.
+        /// Its ctime at the comparison (ns since 1970).
         pub ctime: i64,
     }
 }
 
 record! {
-    /// The head of the file IMAGE.thaws, which has one more byte for each thaw of an image with [`crate::Settings::max_thaws`].
+    /// The head of the file IMAGE.thaws, which grows by a byte with each thaw of an image with
+    /// [`crate::Settings::max_thaws`].
     pub struct ThawsHead {
         /// [`ThawsHead::MAGIC`].
         pub magic: [u8; 8],
@@ -49,21 +50,21 @@ impl ThawsHead {
 }
 
 record! {
-    /// The file STATE/starts/SUM, in which the starts of an image are counted. The text of the last reason comes after it.
+    /// The file STATE/starts/SUM, which counts the starts of an image. The text of the last fallback's reason follows.
     pub struct StartsHead {
         /// [`StartsHead::MAGIC`].
         pub magic: [u8; 8],
         /// The `image_id` of the image's first variant.
         pub image: u64,
-        /// How many starts have thawed.
+        /// Number of starts that thawed.
         pub thaws: u64,
-        /// How many have fallen back since the last one that has thawed.
+        /// Number of fallbacks since the last thaw.
         pub since: u64,
-        /// How many have fallen back at all.
+        /// Number of fallbacks.
         pub fallbacks: u64,
-        /// When the last one fell back (ns since 1970); 0 when none has.
+        /// Time of the last fallback (ns since 1970); 0 if there was none.
         pub last: i64,
-        /// Size of the text that says why (bytes).
+        /// Size of the reason's text (bytes).
         pub reason: u64,
     }
 }
@@ -71,11 +72,11 @@ record! {
 impl StartsHead {
     /// The first bytes of such a file.
     pub const MAGIC: [u8; 8] = *b"SNAPSTRT";
-    /// Size of the whole file (bytes). It never changes, so that a start which counts itself needs no room on the disk.
+    /// Size of the whole file (bytes). It is constant, so a start needs no disk space to count itself.
     pub const FILE_SIZE: usize = 512;
-    /// The variable that names STATE. Empty: starts are not counted.
+    /// The variable that names STATE. If it is empty, starts are not counted.
     pub const VARIABLE: &'static str = "SNAPBOOT_STATE";
-    /// STATE where that is not set: the first of these variables that is an absolute path, and the folder below it.
+    /// STATE if the variable is unset: a folder below the first of these variables that is an absolute path.
     pub const PLACES: [(&'static str, &'static str); 2] =
         [("XDG_STATE_HOME", "/snapboot"), ("HOME", "/.local/state/snapboot")];
 }

@@ -120,7 +120,7 @@ impl Section {
 }
 
 record! {
-    /// A directory entry: which section, and where in the tables.
+    /// A directory entry: a section and its place in the tables.
     pub struct Entry {
         /// A [`Section`] number.
         pub section: u32,
@@ -133,7 +133,7 @@ record! {
     }
 }
 
-/// The tables of an image, checked: every section lies inside, every record is whole.
+/// The checked tables of an image: every section lies inside, every record is whole.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables<'a> {
     bytes: &'a [u8],
@@ -141,7 +141,7 @@ pub struct Tables<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Where the directory starts, from the start of the tables (bytes).
+    /// Where the directory starts, relative to the start of the tables (bytes).
     pub const DIRECTORY_START: usize = 8;
 
     /// Checks `bytes` against the checksum and the sizes in `head` and reads the directory.
@@ -155,7 +155,8 @@ impl<'a> Tables<'a> {
         Self::parse_unchecked_sum(bytes)
     }
 
-    /// Like [`Tables::parse`], for tables that have no checksum yet: those that the freezer hands to the command.
+    /// Like [`Tables::parse`], for tables that have no checksum yet: the freezer's, before the command completes the
+    /// image.
     pub fn parse_unchecked_sum(bytes: &'a [u8]) -> Result<Tables<'a>, Error> {
         let truncated = |expected: usize| Error::Truncated {
             what: "the directory of the tables",
@@ -189,18 +190,18 @@ impl<'a> Tables<'a> {
         Ok(tables)
     }
 
-    /// The bytes of a section; empty when the image does not have it.
+    /// The bytes of a section; empty if the image lacks it.
     pub fn bytes(&self, section: Section) -> &'a [u8] {
         let (offset, size, _) = self.sections[section as usize];
         &self.bytes[offset..offset + size]
     }
 
-    /// Size of one record of a section, 1 for bytes; 0 when the image does not have it.
+    /// Size of one record of a section, 1 for bytes; 0 if the image lacks it.
     pub fn record_size(&self, section: Section) -> usize {
         self.sections[section as usize].2
     }
 
-    /// The rows of a section; fails when its records have another size than `R`'s.
+    /// The rows of a section. Fails if its records have a size other than `R`'s.
     pub fn rows<R: Record>(&self, section: Section) -> Result<Rows<'a, R>, Error> {
         let (_, size, record_size) = self.sections[section as usize];
         if size != 0 && record_size != R::SIZE {
@@ -209,18 +210,18 @@ impl<'a> Tables<'a> {
         Ok(Rows { bytes: self.bytes(section), _record: PhantomData })
     }
 
-    /// The single row of a section that every image has.
+    /// The single row of a required section.
     pub fn one<R: Record>(&self, section: Section) -> Result<R, Error> {
         self.rows(section)?.next().ok_or(Error::Missing { what: section.name() })
     }
 
-    /// A string, without its NUL. Fails when it lies outside the strings or no NUL follows it.
+    /// A string without its NUL. Fails if it lies outside the strings or no NUL follows.
     pub fn text(&self, text: Text) -> Result<&'a [u8], Error> {
         let with_nul = self.text_with_nul(text)?;
         Ok(&with_nul[..with_nul.len() - 1])
     }
 
-    /// A string with the NUL that ends it, as the kernel wants it.
+    /// A string with its final NUL, as the kernel expects it.
     pub fn text_with_nul(&self, text: Text) -> Result<&'a [u8], Error> {
         let (start, length) = (text.offset as usize, text.length as usize);
         self.bytes(Section::Strings)
@@ -262,7 +263,7 @@ impl<R: Record> Rows<'_, R> {
 }
 
 record! {
-    /// The last bytes of what the freezer writes: where its tables are. The command replaces tables and trailer when it
+    /// The end of the freezer's output: the place of its tables. The command replaces tables and trailer when it
     /// completes the image.
     pub struct Trailer {
         /// `SNAPDUMP`.

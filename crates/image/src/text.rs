@@ -2,8 +2,7 @@
 
 use record::Scalar;
 
-/// A string kept in the strings section: where it starts there and how long it is (bytes, without the
-/// NUL byte that follows each string so that it can be handed to the kernel as it is).
+/// A string in the strings section. A NUL follows each string, so it can be passed to the kernel in place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Text {
     /// Offset in the strings section.

@@ -1,4 +1,4 @@
-//! Checks of rows that were read: after them, a row's addresses, offsets and indices may be used.
+//! Checks rows after reading, so that their addresses, offsets and indices may be used.
 
 use crate::arch::Registers;
 use crate::{
@@ -7,13 +7,13 @@ use crate::{
     TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
-/// End of the addresses that a process has on x86-64 with four-level page tables.
+/// End of the address space of an x86-64 process with four-level page tables.
 pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
 
-/// More than a process can have open unless an administrator raised the limit.
+/// The kernel's default maximum of open descriptors, unless an administrator raised it.
 pub const MAX_DESCRIPTORS: u32 = 1 << 20;
 
-/// Room that the launcher has for the vvar and vdso group (bytes).
+/// Space that the launcher has for the vvar and vdso group (bytes).
 const VDSO_ROOM: u64 = reserved::LEFTOVER_END - reserved::VDSO;
 
 /// PROT_WRITE and PROT_EXEC of the kernel.
@@ -38,7 +38,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         place.check()?;
     }
     for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
-        // 0 to 2 are the new process' own.
+        // 0 to 2 belong to the new process.
         within("a descriptor number", descriptor.number, 3, MAX_DESCRIPTORS)?;
         within("the number of a pipe's other end", descriptor.peer, 0, MAX_DESCRIPTORS)?;
         tables.text(descriptor.path)?;
@@ -55,7 +55,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
         trained += u64::from(start.hot);
         at_most("the number of hot ranges of trained starts", trained, count)?;
     }
-    // Without a row an image would thaw on any CPU.
+    // Without a row, an image would thaw on any CPU.
     tables.one::<CpuLeaf>(Section::Cpu)?;
     for settings in tables.rows::<Settings>(Section::Settings)? {
         at_most("the policy", settings.policy.into(), policy::TRUST.into())?;
@@ -107,8 +107,8 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     Ok(())
 }
 
-/// A place in memory that launcher or kernel use before the frozen process does. If nothing were there, the launcher would
-/// crash where it should fall back.
+/// A range of memory that the launcher or the kernel uses before the frozen process does. If it were unmapped, the
+/// launcher would crash instead of falling back.
 struct Needed {
     what: &'static str,
     start: u64,
@@ -120,11 +120,11 @@ struct Needed {
 impl Needed {
     fn all(process: &Process, registers: &Registers) -> [Needed; 5] {
         let place = |what, start: u64, size: u64, protection| {
-            // Nothing replaces what has no size.
+            // Nothing replaces an empty range.
             let end = if size == 0 { 0 } else { start.saturating_add(size) };
             Needed { what, start, end, protection, found: size == 0 }
         };
-        // The launcher rewrites argv where the kernel put it: in front of the strings, unless these were moved elsewhere.
+        // The launcher rewrites argv where the kernel put it: before the strings, unless these were moved.
         let strings = process.arg_start..process.env_end;
         let argv = process.start_stack..process.stack_end;
         let start = if argv.contains(&strings.start) { argv.start } else { strings.start };
@@ -177,7 +177,7 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
         mapping_kind::IMAGE | mapping_kind::COPY | mapping_kind::VDSO_COPY => {
             in_data_pages("the offset of a mapping", mapping.offset, size, head)?;
         }
-        // Moved to that distance from where the group waits.
+        // Moved to that distance from the group's temporary address.
         mapping_kind::VDSO => {
             at_most("the offset of a part of the vdso", mapping.offset.saturating_add(size), VDSO_ROOM)?;
         }

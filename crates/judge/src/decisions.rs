@@ -1,4 +1,4 @@
-//! What was decided about all that a boot has looked at, and why: quoted where an image tells what it depends on.
+//! The decision about each read of a boot, and its reason: shown where an image lists what it depends on.
 
 use std::ffi::OsStr;
 
@@ -13,7 +13,7 @@ use crate::places::reader;
 use crate::reads::{FullEnvironmentRead, Reads};
 use crate::renewals::LOCALE;
 
-/// All decisions. `environment`: that of the boot.
+/// All decisions. `environment` is that of the boot.
 pub fn all(environment: &Environment, reads: &Reads, language: Language) -> Vec<Decision> {
     let read_by = |place: Option<&str>| format!("read by {}", reader(place));
     let inputs = EnvironmentInputs { environment, reads };

@@ -1,4 +1,5 @@
-//! What an image depends on that its user may not expect: said under the summary of a freeze, and by `snapboot inspect`.
+//! Dependencies of an image that the user may not expect: shown below the summary of a freeze, and by `snapboot
+//! inspect`.
 
 use image::fact_kind;
 use image_file::this_process::ThisProcess;
@@ -9,8 +10,9 @@ use crate::environment_inputs::EnvironmentInputs;
 use crate::places::{reader, shown};
 use crate::reads::{FullEnvironmentRead, Reads};
 
-/// All of it in words: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x), read by lib.py:3`.
-/// `compared`: what the front end compares by itself, in words; `has_preloads`: whether something was preloaded.
+/// All of them as text: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x),
+/// read by lib.py:3`. `compared` describes what the front end compares itself; `has_preloads` says whether modules were
+/// preloaded.
 pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_preloads: bool) -> Vec<String> {
     let whole = |place: &str| format!("every variable of the environment, which is read by {}", shown(place));
     let wholes = reads.wholes.iter().map(|read| match read {
@@ -29,7 +31,7 @@ pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_pr
         .collect()
 }
 
-/// Settings of the runtime that a thaw would have taken from its own environment, had the boot not read them.
+/// Settings of the runtime that a thaw would take from its own environment if the boot had not read them.
 fn settings(reads: &Reads) -> impl Iterator<Item = String> + use<'_> {
     reads.renewals.bound.iter().map(|(setting, place)| {
         let who = if place.is_empty() { "the program".into() } else { shown(place) };
@@ -40,14 +42,14 @@ fn settings(reads: &Reads) -> impl Iterator<Item = String> + use<'_> {
     })
 }
 
-/// All facts that the boot has read, by name, and where.
+/// The names of all facts that the boot read, and where it read them.
 pub(crate) fn of_facts(reads: &Reads) -> impl Iterator<Item = (String, Option<&str>)> {
     let place = |fact| reads.places.get(fact).map(String::as_str);
     reads.facts.iter().map(move |fact| (inputs::facts::name(fact.0, fact.1).to_string(), place(fact)))
 }
 
-/// Per-start facts that the boot has read. Those of the machine and the user (CPUs, limits, groups) differ between machines, as
-/// files do; these between two starts of one user.
+/// Per-start facts that the boot read. Facts of the machine and the user (CPUs, limits, groups) differ between
+/// machines, as files do; these differ between two starts of one user.
 fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for &(kind, of) in &reads.facts {

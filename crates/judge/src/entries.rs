@@ -1,5 +1,6 @@
-//! The files that command, front end and freezer exchange in the control directory: `key=value` entries, each ended by a
-//! NUL. A value may hold newlines and `=`; a key may come more than once. What belongs together is one entry, whose value is a record: see [`channel::fields`].
+//! The files that command, front end and freezer exchange in the control directory: `key=value` entries, each with a
+//! final NUL. A value may contain newlines and `=`, and a key may repeat. An entry with several fields has a record as
+//! its value: see [`channel::fields`].
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -8,12 +9,12 @@ use std::path::Path;
 
 use runtime::Main;
 
-/// Entries in the order in which they stand in the file.
+/// Entries in file order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Entries(Vec<(String, OsString)>);
 
 impl Entries {
-    /// Reads entries from bytes. What is no `key=value`, such as a last entry that was cut off, is left out.
+    /// Parses entries. Skips what is not `key=value`, such as a truncated last entry.
     pub fn parse(bytes: &[u8]) -> Self {
         let entry = |bytes: &[u8]| {
             let equals = bytes.iter().position(|&byte| byte == b'=')?;
@@ -21,12 +22,12 @@ impl Entries {
             Some((key.to_owned(), OsString::from_vec(bytes[equals + 1..].to_vec())))
         };
         let mut pieces: Vec<&[u8]> = bytes.split(|&byte| byte == 0).collect();
-        // What stands behind the last NUL was never finished.
+        // Bytes after the last NUL are incomplete.
         pieces.pop();
         Entries(pieces.into_iter().filter_map(entry).collect())
     }
 
-    /// Reads a file; one that does not exist has no entries.
+    /// Reads a file. A missing file has no entries.
     pub fn read(path: &Path) -> io::Result<Self> {
         match trust::look::read(path) {
             Ok(bytes) => Ok(Entries::parse(&bytes)),
@@ -35,7 +36,7 @@ impl Entries {
         }
     }
 
-    /// What a front end is told of the program that it boots or trains.
+    /// Describes the program to the front end that boots or trains it.
     pub fn of_main(main: &Main) -> Self {
         let mut entries = Entries::default();
         entries.push("main", main.kind.word());
@@ -60,7 +61,7 @@ impl Entries {
         self.all(key).map(fields)
     }
 
-    /// The same of records with two fields.
+    /// The same for records with two fields.
     pub fn pairs<'a>(&'a self, key: &'a str) -> impl Iterator<Item = (OsString, OsString)> + 'a {
         self.records(key).filter_map(|fields| <[OsString; 2]>::try_from(fields).ok().map(|[one, other]| (one, other)))
     }
@@ -104,7 +105,7 @@ pub fn record(fields: &[&OsStr]) -> Vec<u8> {
     record
 }
 
-/// The fields of such a value.
+/// The fields of a record.
 pub fn fields(value: &OsStr) -> Vec<OsString> {
     channel::fields(value.as_bytes()).map(|field| OsString::from_vec(field.to_vec())).collect()
 }

@@ -1,10 +1,12 @@
-//! The environment of one freeze: what of it the boot sees. [`super::environment_inputs`] tells what an image depends on.
+//! The environment of one freeze: what the boot sees of it. [`super::environment_inputs`] lists what an image depends
+//! on.
 //!
-//! The boot starts with what the table of [`super::variables`] or `--env` names. All others it sees when it looks them up: front end and
-//! freezer find them in the file `environment` of the control directory, and put what is looked up into the process. So the values of
-//! all that it never looks up get into no image. A variable becomes an input when the boot has read it ([`super::reads`]), set or not.
-//! Of what looks like a secret it sees a made-up value ([`super::secrets`]); each thaw puts the real one in its place.
-//! Volatile variables (PWD, TERM, SSH_* and the like, see [`inputs::environment::VOLATILE`]) count when they are read by name only.
+//! The boot starts with the variables named by the table of [`super::variables`] or by `--env`. It gets all others on
+//! demand: front end and freezer find them in the file `environment` of the control directory, and set a variable in
+//! the process when the program looks it up. So values that it never looks up get into no image. A variable becomes an
+//! input when the boot reads it ([`super::reads`]), set or not. A variable that looks like a secret has a placeholder
+//! ([`super::secrets`]), which each thaw replaces by the real value. Volatile variables (PWD, TERM, SSH_* and the like,
+//! see [`inputs::environment::VOLATILE`]) count only when they are read by name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,26 +27,26 @@ type Pair = (OsString, OsString);
 pub struct Environment {
     /// What the boot sees from its start.
     seen: Vec<Pair>,
-    /// What it sees when it looks it up.
+    /// What the boot gets on demand.
     on_demand: Vec<Pair>,
-    /// What is set and looks like a secret: the boot sees a made-up value of it.
+    /// The secrets, for which the boot sees placeholders.
     pub secrets: Vec<Secret>,
-    /// Which one.
+    /// The set of placeholders.
     fiction: Fiction,
-    /// Whether an image compares the form of secrets, too.
+    /// Whether an image also compares the form of secrets.
     pub compares_forms: bool,
-    /// Names of what is set and withheld because the user said so.
+    /// Names of the set variables that the user withholds.
     pub withheld: Vec<OsString>,
     /// Names and patterns from `--env`.
     pub named: Vec<String>,
     /// Names and patterns from `--withhold`.
     pub patterns_withheld: Vec<String>,
-    /// What is set for the boot, in place of what is seen, and is no input.
+    /// What is set for the boot only, in place of what it would see, and is not an input.
     boot_only: Vec<Pair>,
 }
 
 impl Environment {
-    /// Picks what the boot sees from `all`, with the names given by `--env` and without those given by `--withhold`.
+    /// Selects what the boot sees from `all`: `named` comes from `--env`, `withheld` from `--withhold`.
     pub fn pick(all: impl Iterator<Item = Pair>, named: &[String], withheld: &[String]) -> Self {
         let mut picked = Environment {
             seen: Vec::new(),
@@ -58,7 +60,7 @@ impl Environment {
             boot_only: Vec::new(),
         };
         for (name, value) in all.filter(|(name, _)| !is_own(name.as_bytes())) {
-            // What is named by itself wins over a pattern that it is under.
+            // An exact name takes precedence over a pattern that matches it.
             let is_in = |names: &[String]| names.iter().any(|wanted| name == wanted.as_str());
             let is_withheld = is_in(withheld) || (is_under(withheld, &name) && rule(&name).is_none());
             let rule = rule(&name);
@@ -83,7 +85,7 @@ impl Environment {
         picked
     }
 
-    /// The same with other made-up values.
+    /// The same with other placeholders.
     pub fn with_other_fiction(&self, form: Form) -> Self {
         let mut other = Environment { fiction: self.fiction.other(form), ..self.clone() };
         for (name, value) in other.seen.iter_mut().chain(&mut other.on_demand) {
@@ -94,7 +96,7 @@ impl Environment {
         other
     }
 
-    /// The same with other values of some variables; None stands for one that is not set.
+    /// The same with other values of some variables; None unsets a variable.
     pub fn with_values(&self, values: &[(OsString, Option<OsString>)]) -> Self {
         let mut other = self.clone();
         for (name, value) in values {
@@ -107,7 +109,8 @@ impl Environment {
         other
     }
 
-    /// Whether the user has said nothing of this variable, and it is no secret: it can be booted with another value.
+    /// Whether a boot with another value of this variable is possible: the user has not named it, and it is not a
+    /// secret.
     pub fn leaves(&self, name: &OsStr) -> bool {
         let is_named = is_under(&self.named, name) || is_under(&self.patterns_withheld, name);
         !is_named && !self.is_secret(name) && self.boot_only.iter().all(|(own, _)| own != name)
@@ -118,7 +121,7 @@ impl Environment {
         self.secrets.iter().any(|secret| secret.name == name)
     }
 
-    /// The same, but that the boot sees from its start what was read before it could look that up, as `reads` tell.
+    /// The same, but the boot sees from its start what it read too early to get on demand, according to `reads`.
     pub fn with_seen_early(&self, reads: &Entries) -> Self {
         let mut picked = self.clone();
         let reads = Event::all(reads);
@@ -133,12 +136,12 @@ impl Environment {
         picked
     }
 
-    /// Sets these variables for the boot alone.
+    /// Sets these variables for the boot only.
     pub fn with_boot_only(self, boot_only: Vec<Pair>) -> Self {
         Environment { boot_only, ..self }
     }
 
-    /// The same with these variables set for the boot, too, where the user has not set them.
+    /// The same with these variables also set for the boot, unless the user has set them.
     pub fn with_more_for_boot(mut self, more: &[Pair]) -> Self {
         let unset =
             more.iter().filter(|(name, _)| self.value(&name.to_string_lossy()).is_none()).cloned().collect::<Vec<_>>();
@@ -146,12 +149,12 @@ impl Environment {
         self
     }
 
-    /// Names of the variables that are set for the boot alone.
+    /// Names of the variables that are set for the boot only.
     pub fn boot_only_names(&self) -> impl Iterator<Item = &OsStr> {
         self.boot_only.iter().map(|(name, _)| name.as_os_str())
     }
 
-    /// Names of all variables that are set, but for the volatile ones and those that the user wants withheld.
+    /// Names of all set variables but the volatile and the withheld ones.
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
         self.shown().map(|(name, _)| name.as_os_str()).filter(|name| !is_volatile(name.as_bytes()))
     }
@@ -161,17 +164,17 @@ impl Environment {
         &self.seen
     }
 
-    /// What the boot sees, or would if it looked it up: a start with these is fresh.
+    /// What the boot sees from its start or on demand: a start with these is fresh.
     pub fn shown(&self) -> impl Iterator<Item = &Pair> {
         self.seen.iter().chain(&self.on_demand)
     }
 
-    /// The value of a variable that the boot sees, or would if it looked it up.
+    /// The value of a variable that the boot sees from its start or on demand.
     pub fn value(&self, name: &str) -> Option<&OsStr> {
         self.shown().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
     }
 
-    /// Whether C code has read a variable as the boot was started with it, and not as the program itself has set it.
+    /// Whether C code read the variable's initial value, not one that the program has set.
     pub fn has_given(&self, event: &Event) -> bool {
         let digest = |value: &OsStr| -> String {
             image::digest(value.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -180,8 +183,9 @@ impl Environment {
         event.kind != Kind::Variable || event.detail == given.map(digest).unwrap_or_default()
     }
 
-    /// The files `environment` and `on_demand` of the control directory: what the boot sees when it looks it up; and the names, with offset
-    /// and size of each value in the first file, since whoever reads all of that has it in its memory.
+    /// The files `environment` and `on_demand` of the control directory: the variables that the boot gets on demand,
+    /// and their names with offset and size of each value in the first file. Code that reads all of that file has the
+    /// values in its memory.
     pub fn on_demand(&self) -> (Entries, Entries) {
         let (mut entries, mut index, mut offset) = (Entries::default(), Entries::default(), 0);
         for (name, value) in &self.on_demand {
@@ -194,7 +198,7 @@ impl Environment {
         (entries, index)
     }
 
-    /// The environment to start the runtime with: what the boot sees, with the freezer in front of LD_PRELOAD.
+    /// The environment of the runtime: what the boot sees, with the freezer first in LD_PRELOAD.
     pub fn for_boot(&self, freezer: &OsStr, control_dir: &OsStr) -> Vec<Pair> {
         let mut preload = freezer.to_owned();
         if let Some(own) = self.value("LD_PRELOAD").filter(|own| !own.is_empty()) {
@@ -206,7 +210,8 @@ impl Environment {
         all.extend(self.boot_only.iter().cloned());
         all.push(("LD_PRELOAD".into(), preload));
         all.push(("SNAPBOOT_FREEZE_DIR".into(), control_dir.to_owned()));
-        // A thaw should not look up symbols that the boot has not called yet. The freezer takes this value out again.
+        // Binds all symbols now, so a thaw need not look up those that the boot has not called yet. The freezer removes
+        // the variable.
         if self.value("LD_BIND_NOW").is_none() {
             all.push(("LD_BIND_NOW".into(), "snapboot".into()));
         }
@@ -214,7 +219,7 @@ impl Environment {
     }
 }
 
-/// Whether one of these names or patterns is meant. That for all names leaves out the volatile ones.
+/// Whether one of these names or patterns matches. The pattern for all names excludes the volatile ones.
 pub fn is_under(patterns: &[String], name: &OsStr) -> bool {
     let is_meant =
         |pattern: &[u8]| matches(pattern, name.as_bytes()) && !(pattern == ALL && is_volatile(name.as_bytes()));

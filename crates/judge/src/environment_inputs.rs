@@ -1,7 +1,7 @@
-//! What of the environment an image depends on: what the boot saw, and has read. variables.rs says which list is for what.
+//! What an image depends on in its environment: what the boot both saw and read. variables.rs explains the lists.
 //!
-//! A variable is an input when the boot has read it, set or not, or when the table of [`super::variables`] has it as one that always
-//! counts. Of a secret only counts that it is set, and to what kind of value: the boot had a made-up one.
+//! A variable is an input when the boot read it, set or not, or when the table of [`super::variables`] always includes
+//! it. Of a secret an image depends only on its being set and on its kind of value: the boot had a placeholder.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,16 +19,16 @@ use crate::reads::{FullEnvironmentRead, OtherValue, Reads, Searched};
 use crate::secrets::Secret;
 use crate::variables::{always_compared, rule};
 
-/// An environment, and what was read of it.
+/// An environment, and what the boot read of it.
 pub struct EnvironmentInputs<'a> {
     /// What the boot sees.
     pub environment: &'a Environment,
-    /// What it has read.
+    /// What the boot read.
     pub reads: &'a Reads,
 }
 
 impl<'a> EnvironmentInputs<'a> {
-    /// Why no image can be made: C code of the program has read a secret, and nobody can tell what it keeps of it.
+    /// Why no image can be made: C code of the program read a secret, and may keep any part of it.
     pub fn findings(&self) -> Vec<Finding> {
         let by_c = self.secrets_read().filter(|(_, place)| place.is_none());
         by_c.map(|(secret, _)| {
@@ -45,7 +45,7 @@ impl<'a> EnvironmentInputs<'a> {
         .collect()
     }
 
-    /// For a boot that has failed: of which secrets it has read made-up values.
+    /// For a failed boot: the secrets whose placeholders it read.
     pub fn made_up(&self) -> Vec<Finding> {
         self.secrets_read()
             .map(|(secret, place)| {
@@ -63,7 +63,7 @@ impl<'a> EnvironmentInputs<'a> {
             .collect()
     }
 
-    /// The secrets that the boot has read, and where; None for C code.
+    /// The secrets that the boot read, and where; None for C code.
     pub fn secrets_read(&self) -> impl Iterator<Item = (&'a Secret, Option<&'a str>)> + use<'a, '_> {
         let whole = self.reads.wholes.iter().find_map(FullEnvironmentRead::place);
         self.environment.secrets.iter().filter_map(move |secret| match self.reads.variables.get(&secret.name) {
@@ -76,12 +76,13 @@ impl<'a> EnvironmentInputs<'a> {
         self.environment.patterns_withheld.iter().any(|pattern| pattern.as_bytes() == ALL)
     }
 
-    /// Names of the variables that are set and that an image of this language compares, for people.
+    /// Names of the set variables that an image of this language compares, for the user.
     pub fn compared_names(&self, language: Language) -> impl Iterator<Item = &'a OsStr> + use<'a, '_> {
         self.environment.shown().map(|(name, _)| name.as_os_str()).filter(move |name| self.compares(language, name))
     }
 
-    /// Names of the variables that are set, count because the boot has read them by name, and are in no table; none where all count.
+    /// Names of the set variables that count because the boot read them by name, and are in no table; empty if all
+    /// variables count.
     pub fn read_by_name(&self) -> Vec<String> {
         if !self.reads.wholes.is_empty() {
             return Vec::new();
@@ -102,10 +103,11 @@ impl<'a> EnvironmentInputs<'a> {
             .collect()
     }
 
-    /// Writes what is compared: a digest of each value that is set, what was read and not set, the locale, and the patterns.
+    /// Writes what a start compares: a digest of each value, the names that were read and unset, the locale, and the
+    /// patterns.
     pub fn write(&self, language: Language, tables: &mut TablesWriter) {
         let mut rows: BTreeMap<&[u8], (u32, [u8; 16])> = BTreeMap::new();
-        // Those of the table that are not set need no rows.
+        // Unset variables of the table need no rows.
         let is_in_table = |name: &OsStr| rule(name).is_some_and(|rule| rule.compares(language));
         for name in self.reads.variables.keys().filter(|name| !is_in_table(name)) {
             let wanted =
@@ -182,7 +184,7 @@ impl<'a> EnvironmentInputs<'a> {
         self.renewed_locale().is_some()
     }
 
-    /// What kind of text the only locales have that the image is for; None where it is for several kinds.
+    /// The one encoding of all locales that the image serves; None if it serves several.
     pub fn one_text(&self) -> Option<LocaleText> {
         let entries = entries(self.environment);
         let own = LocaleText::named(entries.iter().map(Vec::as_slice));
@@ -192,7 +194,7 @@ impl<'a> EnvironmentInputs<'a> {
         (!is_for_several).then_some(own)
     }
 
-    /// Which locales the image is for, one of [`presence`]; None where it is for that of the boot alone.
+    /// The locales that the image serves, one of [`presence`]; None if it serves only that of the boot.
     fn renewed_locale(&self) -> Option<u32> {
         let entries = entries(self.environment);
         let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
@@ -207,7 +209,7 @@ impl<'a> EnvironmentInputs<'a> {
             || (rule(name).is_some_and(|rule| rule.compares(language)) && !self.is_renewed(name))
     }
 
-    /// Whether each thaw takes what this variable says from its own environment.
+    /// Whether each thaw takes this variable from its own environment.
     fn is_renewed(&self, name: &OsStr) -> bool {
         let is_searched = |it: &Searched| name == it.variable && !self.is_read(it.variable);
         (self.reads.renewals.covers(name, |name| self.is_read(name))
@@ -215,13 +217,13 @@ impl<'a> EnvironmentInputs<'a> {
             && !is_under(&self.environment.named, name)
     }
 
-    /// Whether the program has read a variable of this name, or all.
+    /// Whether the program read a variable of this name, or all variables.
     fn is_read(&self, name: &str) -> bool {
         !self.reads.wholes.is_empty() || self.reads.variables.contains_key(OsStr::new(name))
     }
 }
 
-/// The locale of an environment, as inputs/environment.rs names it.
+/// The locale of an environment, in the form of inputs/environment.rs.
 pub fn locale_of(environment: &Environment) -> Option<Vec<u8>> {
     locale(entries(environment).iter().map(Vec::as_slice)).map(<[u8]>::to_vec)
 }
@@ -243,7 +245,7 @@ mod tests {
         Reads { variables: variables.collect(), wholes, ..Reads::default() }
     }
 
-    /// Whether an image compares equal in another environment.
+    /// Whether an image is fresh in another environment.
     fn holds(made_in: &Environment, language: Language, reads: &Reads, entries: &[&[u8]]) -> bool {
         let mut writer = TablesWriter::new();
         EnvironmentInputs { environment: made_in, reads }.write(language, &mut writer);

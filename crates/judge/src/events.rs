@@ -1,7 +1,7 @@
-//! What sensors have seen a boot read: front ends tell of the program's own code, with file and line, the freezer of C code. Nobody but the judge
-//! says what follows from it.
+//! What a boot read, as recorded by the sensors: front ends record reads of the program's own code, with file and line,
+//! and the freezer those of C code. Only the judge decides what follows.
 //!
-//! What they write is defined in the crate `channel`.
+//! The crate `channel` defines the format.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -15,22 +15,22 @@ use crate::entries::Entries;
 pub struct Event {
     /// What was read.
     pub kind: Kind,
-    /// Of what: the name of a variable, of a program, of a fact.
+    /// The name of the variable, program or fact.
     pub subject: OsString,
     /// Who reads.
     pub phase: Phase,
-    /// The file that reads; None for C code.
+    /// The file of the reader; None for C code.
     pub reader: Option<String>,
     /// `FILE:LINE`.
     pub place: Option<String>,
-    /// Of a fact the number that it is of, and of a variable that C code has read the digest of its value, in hexadecimal digits.
+    /// Of a fact the number that it is about; of a variable that C code read the digest of its value, in hexadecimal.
     pub detail: String,
-    /// Whether the front end renews after a thaw what came of it.
+    /// Whether the front end renews the result after a thaw.
     pub is_renewed: bool,
 }
 
 impl Event {
-    /// All events of a report, or of what the freezer has noted, in their order.
+    /// All events of a front end's report, or of the freezer's file, in order.
     pub fn all(entries: &Entries) -> Vec<Event> {
         entries.records("event").filter_map(|fields| Event::of(&fields)).collect()
     }
@@ -49,13 +49,13 @@ impl Event {
         })
     }
 
-    /// Kind and number of a fact; None of what is none, or is not known here.
+    /// Kind and number of a fact; None if the event is not about a fact, or the fact is unknown.
     pub fn fact(&self) -> Option<(u32, u32)> {
         let kind = (self.kind == Kind::Fact).then(|| inputs::facts::kind(self.subject.as_bytes()));
         kind.flatten().map(|kind| (kind, self.of_number()))
     }
 
-    /// The number that a fact is of.
+    /// The number that a fact is about.
     fn of_number(&self) -> u32 {
         self.detail.parse().unwrap_or(0)
     }
@@ -65,7 +65,7 @@ impl Event {
         self.kind == Kind::Variable && self.subject == name
     }
 
-    /// Whether the same was read.
+    /// Whether both events read the same thing.
     pub fn is_same(&self, other: &Event) -> bool {
         self.kind == other.kind
             && self.subject == other.subject
@@ -77,7 +77,7 @@ impl Event {
 pub(crate) mod tests {
     use super::*;
 
-    /// What a front end tells of what one file has read.
+    /// A front end's report of the reads of one file.
     pub fn read_by(reader: &str, read: &[(Kind, &str)]) -> Entries {
         let mut report = Entries::default();
         for (number, (kind, subject)) in (1..).zip(read) {
@@ -87,7 +87,7 @@ pub(crate) mod tests {
         report
     }
 
-    /// What the freezer notes of C code: each with its detail.
+    /// The freezer's events of C code, each with its detail.
     pub fn noted(phase: Phase, read: &[(Kind, &str, &str)]) -> Entries {
         let mut noted = Entries::default();
         read.iter().for_each(|(kind, subject, detail)| {

@@ -1,9 +1,9 @@
-//! Why a process cannot be frozen: reads what the freezer found, and words it for people.
+//! Why a process cannot be frozen: reads the freezer's findings and words them for the user.
 //!
-//! A finding is worded `FACT; REMEDY` where it is found: descriptors, memory, timers, threads and the like in crates/freezer
-//! (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; their kinds in findings.rs there), attributes of the process in
-//! crates/inputs attributes.rs, secrets in
-//! environment_inputs.rs, per-start facts in reads.rs, files that the boot made in leftovers.rs. Each kind has a row in docs/remedies.md.
+//! The code that detects a finding words it as `FACT; REMEDY`: descriptors, memory, timers, threads and the like in
+//! crates/freezer (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; the kinds in findings.rs
+//! there), attributes of the process in crates/inputs attributes.rs, secrets in environment_inputs.rs, per-start facts
+//! in reads.rs, files that the boot made in leftovers.rs. Each kind has a row in docs/remedies.md.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,15 +16,15 @@ use crate::entries::Entries;
 /// One reason why a process cannot be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is about: `descriptor`, `memory`, `timer`, ...; a `note` is no reason, but to be told.
+    /// Its kind: `descriptor`, `memory`, `timer`, ...; a `note` only informs, and does not stop the freeze.
     pub kind: String,
-    /// Number of the descriptor, where it is about one.
+    /// Number of the descriptor, if it is about one.
     pub descriptor: Option<String>,
-    /// Name of the attribute of the process, where it is about one.
+    /// Name of the attribute of the process, if it is about one.
     pub attribute: Option<String>,
-    /// The finding in words: `FACT; REMEDY`, without the number of the descriptor.
+    /// Its text: `FACT; REMEDY`, without the number of the descriptor.
     pub text: String,
-    /// Where in the program the descriptor was opened, or the attribute changed, as `FILE:LINE`, if that is known.
+    /// Where in the program the descriptor was opened or the attribute changed, as `FILE:LINE`, if known.
     pub opened_by: Option<String>,
 }
 
@@ -34,23 +34,23 @@ impl Finding {
         Finding { kind: kind.to_owned(), descriptor: None, attribute: None, text, opened_by: None }
     }
 
-    /// Whether it is none of the program's doing, such as a full disk.
+    /// Whether the program did not cause it, such as a full disk.
     pub fn is_internal(&self) -> bool {
         self.kind == "internal"
     }
 
-    /// Whether a boot that looks for it can tell where in the program it comes from.
+    /// Whether another boot can find out where in the program it comes from.
     pub fn has_origin(&self) -> bool {
         self.descriptor.is_some() || self.attribute.is_some()
     }
 
-    /// Whether it only tells something, such as that other threads are dropped.
+    /// Whether it only informs, for example that other threads are dropped.
     pub fn is_note(&self) -> bool {
         self.kind == "note"
     }
 }
 
-/// A sentence with the fact, and one with the remedy.
+/// A sentence for the fact, and one for the remedy.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = with_reason(self.text.trim_end_matches('.'));
@@ -73,7 +73,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings that the freezer wrote: records of a kind, the number of a descriptor or the name of an attribute, or nothing, and the text.
+/// Parses the freezer's findings: records of a kind, then the number of a descriptor, the name of an attribute or
+/// nothing, then the text.
 pub fn read(entries: &Entries) -> Vec<Finding> {
     let finding = |fields: Vec<OsString>| {
         let texts: Vec<String> = fields.iter().map(|field| field.to_string_lossy().into_owned()).collect();
@@ -85,10 +86,10 @@ pub fn read(entries: &Entries) -> Vec<Finding> {
     entries.records("finding").filter_map(finding).collect()
 }
 
-/// What a finding is about that names an attribute of the process.
+/// The kind of findings about an attribute of the process.
 const ATTRIBUTE: &str = "attribute";
 
-/// Adds where descriptors were opened, and attributes changed: number or name, then `FILE:LINE`. The latest counts.
+/// Adds where descriptors were opened and attributes changed: number or name, then `FILE:LINE`. The last one counts.
 pub fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
     for finding in findings {
         let subject = finding.descriptor.as_ref().or(finding.attribute.as_ref());
@@ -97,7 +98,7 @@ pub fn add_origins(findings: &mut [Finding], origins: &[(String, String)]) {
     }
 }
 
-/// Puts the system's words in place of `(errno N)`; the freezer has none.
+/// Replaces `(errno N)`, which the freezer writes, by the system's text.
 fn with_reason(text: &str) -> String {
     let number = text.split_once("(errno ").and_then(|(before, rest)| Some((before, rest.split_once(')')?)));
     let Some((before, (number, after))) = number else { return text.to_owned() };

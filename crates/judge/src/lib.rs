@@ -1,10 +1,12 @@
-//! Decides what an image depends on: of each fact about a start, whether it is an input, is renewed in each thaw, or makes no difference; and what
-//! cannot be frozen.
+//! Decides what an image depends on, and what cannot be frozen. Each fact about a start is an input, is renewed in each
+//! thaw, or makes no difference.
 //!
-//! [`events`] says what sensors have seen a boot read, in [`entries`]. [`Reads`](reads::Reads) gathers that, less what known readers keep nothing of
-//! ([`exceptions`]) and the settings of a runtime that are left to starts ([`renewals`]); [`evidence`] changes it by what other starts have shown. What is
-//! left, the image compares: [`environment_inputs`] writes that down, of the variables that [`environment`] has shown the boot
-//! ([`variables`] says which, [`secrets`] what it has in the place of secrets). [`decisions`] and [`depends`] tell people, [`findings`] why not.
+//! [`events`] holds what sensors recorded of a boot's reads, parsed from [`entries`]. [`Reads`](reads::Reads) collects
+//! these, except reads of which known readers keep nothing ([`exceptions`]) and settings of a runtime that are left to
+//! starts ([`renewals`]). [`evidence`] adjusts them by what other starts have shown. An image compares the rest.
+//! [`environment_inputs`] writes the variables among them, out of those that [`environment`] showed the boot
+//! ([`variables`] selects these, [`secrets`] makes placeholders for secrets). [`decisions`] and [`depends`] explain an
+//! image to the user, [`findings`] a refusal.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! What the boot read of its environment, and of machine, user and process, as front end and freezer have noted it.
+//! What the boot read of its environment, and of machine, user and process, as front end and freezer recorded it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,47 +18,47 @@ use crate::findings::Finding;
 use crate::places::{self, shown};
 use crate::renewals::Renewals;
 
-/// What was read and counts.
+/// The reads that count.
 #[derive(Clone, Debug, Default)]
 pub struct Reads {
-    /// Names of variables, set or not, and where they were read, as far as that is known.
+    /// Names of variables, set or not, and where they were read, if known.
     pub variables: BTreeMap<OsString, Option<String>>,
-    /// Who read the whole environment.
+    /// Reads of the whole environment.
     pub wholes: Vec<FullEnvironmentRead>,
-    /// Patterns under which variables were looked for: one that appears later counts, too.
+    /// Patterns under which variables were looked up. A matching variable that appears later counts, too.
     pub patterns: BTreeSet<String>,
-    /// Those that C code of the program has read.
+    /// Variables that C code of the program read.
     pub by_c: BTreeSet<OsString>,
-    /// Those whose value a thaw puts where the program keeps it, so that it may be any.
+    /// Variables whose value a thaw puts where the program keeps it. Any value is served.
     pub renewed: BTreeSet<OsString>,
-    /// What was looked for along the directories of variables, and found where: see [`image::fact_kind::FOUND`].
+    /// What was looked up in the directories of variables, and where it was found: see [`image::fact_kind::FOUND`].
     pub found: BTreeSet<Vec<u8>>,
-    /// What the boot looked up along the search path of its runtime, where that is another one in each start.
+    /// What the boot looked up along the search path of its runtime, if that differs between starts.
     pub searched: Option<Searched>,
     /// Other values of variables that make no difference.
     pub alternatives: Vec<Alternative>,
-    /// Other locales that make no difference to a program that has read its own, as inputs/environment.rs names them; with their boots as in
-    /// [`Alternative`].
+    /// Other locales that make no difference to a program that read its own, in the form of inputs/environment.rs, each
+    /// with its boots as in [`Alternative`].
     pub locales: Vec<(Option<Vec<u8>>, u32)>,
-    /// The size of an environment that still makes no difference (bytes), where a larger one does.
+    /// The size of an environment that makes no difference (bytes), if a larger one does.
     pub largest: Option<u64>,
     /// Facts: kind and number.
     pub facts: Vec<(u32, u32)>,
-    /// Those that C code of the program has read.
+    /// Facts that C code of the program read.
     pub facts_by_c: BTreeSet<(u32, u32)>,
-    /// Where facts were read, as far as that is known.
+    /// Where facts were read, if known.
     pub places: BTreeMap<(u32, u32), String>,
-    /// The decisions about facts that are no inputs.
+    /// The decisions about facts that are not inputs.
     pub decided: Vec<Decision>,
-    /// What belongs to each start and cannot be compared, and where it was read.
+    /// Per-start values that cannot be compared, and where they were read.
     pub early: Vec<Early>,
-    /// Patterns of arguments with which the boot would have been another.
+    /// Patterns of arguments with which the boot would have gone differently.
     pub guards: BTreeSet<&'static str>,
     /// Settings of the runtime that are left to starts.
     pub renewals: Renewals,
 }
 
-/// Names that were looked up along the directories of a variable and found in none of them: see [`image::fact_kind::SEARCHED`].
+/// Names that were looked up in the directories of a variable and found in none: see [`image::fact_kind::SEARCHED`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searched {
     /// The variable.
@@ -68,7 +68,7 @@ pub struct Searched {
 }
 
 impl Searched {
-    /// The text of the fact. `value`: of the variable while the program booted.
+    /// The text of the fact. `value` is the variable's value during the boot.
     pub fn record(&self, value: Option<&OsStr>) -> Vec<u8> {
         let digest =
             |value: &OsStr| image::digest(value.as_bytes()).map(|byte| format!("{byte:02x}")).concat().into_bytes();
@@ -78,30 +78,30 @@ impl Searched {
     }
 }
 
-/// Another value of a variable with which the program has booted to the same state: see [`image::Alternative`].
+/// Another value of a variable with which the program booted to the same state: see [`image::Alternative`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alternative {
     /// The variable.
     pub name: &'static str,
     /// Its other value.
     pub value: OtherValue,
-    /// One bit for each boot that had it.
+    /// The boots that had it, one bit each.
     pub boots: u32,
 }
 
-/// What another value is.
+/// Another value of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OtherValue {
-    /// None: the variable is not set.
+    /// The variable is unset.
     Unset,
-    /// This one.
+    /// This value.
     Is(&'static str),
-    /// This behind HOME's.
+    /// This path below HOME.
     BelowHome(&'static str),
 }
 
 impl OtherValue {
-    /// The value in an environment like this one; None where there is none.
+    /// The value in such an environment; None if it is unset.
     pub fn resolve(self, environment: &Environment) -> Option<OsString> {
         match self {
             OtherValue::Unset => None,
@@ -114,7 +114,7 @@ impl OtherValue {
     }
 }
 
-/// Something that was read too early: `sys.argv`, and `FILE:LINE`.
+/// A read that came too early: `sys.argv`, and `FILE:LINE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Early {
     what: String,
@@ -126,12 +126,12 @@ pub struct Early {
 pub enum FullEnvironmentRead {
     /// At this FILE:LINE.
     Read(String),
-    /// By a program of this name that was started with it.
+    /// By starting a program of this name with it.
     Passed(String),
 }
 
 impl FullEnvironmentRead {
-    /// Where it was read, if by the program itself.
+    /// Where it was read, if the program itself read it.
     pub fn place(&self) -> Option<&str> {
         match self {
             FullEnvironmentRead::Read(place) => Some(place),
@@ -141,7 +141,7 @@ impl FullEnvironmentRead {
 }
 
 impl Reads {
-    /// Gathers what was noted. `reports` come from the front end, `noted` from the freezer.
+    /// Collects events: `reports` come from the front end, `noted` from the freezer.
     pub fn gather(reports: &[&Entries], noted: &Entries, language: Language, environment: &Environment) -> Reads {
         let told: Vec<Event> = reports.iter().flat_map(|report| Event::all(report)).collect();
         let by_c = Event::all(noted);
@@ -150,7 +150,7 @@ impl Reads {
         for event in told.iter().filter(|event| !event.is_renewed) {
             reads.add(event, language, environment, &told);
         }
-        // Ruby reads by C functions, too, and makes objects of what it reads.
+        // Ruby also reads through C functions, and makes objects of the values.
         let foreign = by_c
             .iter()
             .filter(|event| matches!(event.phase, Phase::Runtime | Phase::Program) && event.kind == Kind::Foreign);
@@ -158,12 +158,13 @@ impl Reads {
         for event in &by_c {
             let was_told = || told.iter().any(|other| other.is_same(event));
             let counts = match (event.phase, event.kind, language) {
-                // ENV goes through the C library, so that this was told already, with the reader.
+                // ENV calls the C library, so the front end has reported this read with its reader.
                 (Phase::Program, Kind::Variable, Language::Ruby) => !was_told(),
-                // So was whether a standard stream is a terminal.
+                // So has it whether a standard stream is a terminal.
                 (Phase::Program, Kind::Fact, _) if event.subject == "terminal" => !was_told(),
                 (Phase::Program, ..) => true,
-                // RubyGems is the program's as much as the runtime's. CPython reads PYTHON variables, and PATH to find itself.
+                // RubyGems belongs to the program as much as to the runtime. CPython reads PYTHON variables, and PATH
+                // to find itself.
                 (Phase::Runtime, Kind::Variable, Language::Ruby) => {
                     !RENEWED_VARIABLES.iter().any(|name| event.subject == *name)
                 }
@@ -241,7 +242,7 @@ impl Reads {
                     if let Some(place) = &event.place {
                         self.places.entry((kind, of)).or_insert_with(|| place.clone());
                     }
-                    // Nobody but the C library tells the host's name to Ruby, and it tells it with the rest.
+                    // Ruby gets the host's name only from the C library, which returns it with the rest.
                     if language == Language::Ruby && kind == image::fact_kind::KERNEL {
                         self.facts.push((image::fact_kind::HOSTNAME, 0));
                     }
@@ -253,12 +254,12 @@ impl Reads {
         }
     }
 
-    /// Notes that somebody is known to keep nothing of what it reads.
+    /// Records that a known reader keeps nothing of its read.
     fn leave(&mut self, what: &str, reader: Option<&str>) {
         self.decide(what, Verdict::NoInput, format!("{} is known to keep nothing of it", places::reader(reader)));
     }
 
-    /// Has what another boot has read, and the first one has not, count as well.
+    /// Adds the reads of another boot that the first one lacks.
     pub fn add_those_of(&mut self, other: &Reads, first: &Reads) {
         for (name, place) in other.variables.iter().filter(|(name, _)| !first.variables.contains_key(*name)) {
             self.variables.entry(name.clone()).or_insert_with(|| place.clone());
@@ -276,7 +277,7 @@ impl Reads {
         self.facts.dedup();
     }
 
-    /// Has the user that a boot without HOME has asked for count in starts without it alone: who has one is not asked.
+    /// Restricts the user, read by a boot without HOME, to starts without it: with HOME nobody looks the user up.
     pub fn count_user_without_home(&mut self) {
         for fact in &mut self.facts {
             if *fact == (image::fact_kind::USER, 0) {
@@ -294,7 +295,7 @@ impl Reads {
         }
     }
 
-    /// Counts what the boot could have read under these patterns, and what appears under them later.
+    /// Adds the variables that the boot could have read under these patterns, and those that appear later.
     pub fn add_matching(&mut self, patterns: &[impl AsRef<str>], environment: &Environment, place: Option<&str>) {
         for pattern in patterns.iter().map(AsRef::as_ref) {
             let matches = |name: &OsStr| inputs::environment::matches(pattern.as_bytes(), name.as_bytes());

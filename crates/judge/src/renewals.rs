@@ -1,8 +1,8 @@
-//! Settings of a runtime that each thaw takes from its own environment, as an ordinary start does. Here it is decided which of them an image
-//! leaves to its starts; to all others it is bound.
+//! Settings of a runtime that each thaw takes from its own environment, as an ordinary start does. Decides which of
+//! them an image leaves to its starts; the image is bound to the others.
 //!
-//! A front end tells which settings it can renew, and what of them the program has read while it booted: something that it keeps may depend
-//! on that. It renews only those that it has told of.
+//! A front end reports which settings it can renew, and which of them the program read during the boot, since the
+//! program may keep a result that depends on them. It renews only the settings that it reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -12,24 +12,24 @@ use runtime::Language;
 
 use crate::entries::Entries;
 
-/// What front ends call the locale of text. Other settings have the names of their variables.
+/// The front ends' name for LC_CTYPE's locale. Other settings have the names of their variables.
 pub(crate) const LOCALE: &str = "locale";
-/// Python sets it itself where it puts C.UTF-8 in the place of the locale C: who reads it has learnt the locale.
+/// Python sets it when it coerces the locale C to C.UTF-8, so a reader of it has learnt the locale.
 const SET_BY_PYTHON: &str = "LC_CTYPE";
 
-/// Which settings an image leaves to its starts.
+/// The settings that an image leaves to its starts.
 #[derive(Clone, Debug, Default)]
 pub struct Renewals {
     renewed: BTreeSet<String>,
-    /// Those of the others that a thaw renews where boots have shown that nothing depends on them.
+    /// Other settings, which a thaw renews if boots have shown that nothing depends on them.
     renewable: BTreeSet<String>,
-    /// Those that the program has read, and where.
+    /// Settings that the program read, and where.
     pub bound: BTreeMap<String, String>,
     language: Option<Language>,
 }
 
 impl Renewals {
-    /// What the front end has told.
+    /// Collects what the front end reported.
     pub fn gather(report: &Entries, language: Language) -> Renewals {
         let mut renewals = Renewals { language: Some(language), ..Renewals::default() };
         renewals.renewed.extend(report.texts("renews"));
@@ -39,14 +39,14 @@ impl Renewals {
         renewals
     }
 
-    /// The one decision: whether an image leaves this setting to its starts. `is_read` tells whether the program has read a variable.
+    /// Whether an image leaves this setting to its starts. `is_read` tells whether the program read a variable.
     fn is_renewed(&self, setting: &str, is_read: impl Fn(&str) -> bool) -> bool {
         let tells_of_it = if setting == LOCALE { SET_BY_PYTHON } else { setting };
         let is_of_ruby = self.language == Some(Language::Ruby);
         self.renewed.contains(setting) && (is_of_ruby || !is_read(tells_of_it))
     }
 
-    /// Whether an image leaves what this variable says to its starts.
+    /// Whether an image leaves this variable's setting to its starts.
     pub fn covers(&self, name: &OsStr, is_read: impl Fn(&str) -> bool) -> bool {
         name.to_str().is_some_and(|name| name != LOCALE && self.is_renewed(name, is_read))
     }
@@ -56,17 +56,17 @@ impl Renewals {
         self.renewed.iter().map(String::as_str).filter(|name| *name != LOCALE)
     }
 
-    /// Whether a thaw can set other locales, although the program has read that of the boot.
+    /// Whether a thaw can set other locales although the program read that of the boot.
     pub fn may_renew_locale(&self) -> bool {
         self.renewable.contains(LOCALE)
     }
 
-    /// There is a variant of the image for locales of UTF-8 and for C.
+    /// Records that the image has a variant for UTF-8 locales and one for C.
     pub fn split_by_locale(&mut self) {
         self.bound.remove(LOCALE);
     }
 
-    /// Which locales an image is for that was made in this one: one of [`presence`]; None where it is for this one alone.
+    /// The locales that an image made in this one serves: one of [`presence`]; None if it serves only this one.
     pub fn locale(&self, is_read: impl Fn(&str) -> bool, is_utf8: bool) -> Option<u32> {
         self.is_renewed(LOCALE, is_read).then_some(match self.language {
             Some(Language::Python) | None => presence::LOCALE_OF_UTF8_OR_C,

@@ -1,18 +1,19 @@
-//! Which variables are secrets: by the words of their names, and by the form of their values.
+//! Tells secrets by the words of variables' names and by the form of their values.
 //!
-//! A secret that is taken for an ordinary variable lands in an image. An ordinary variable that is taken for a secret costs little: the boot
-//! has a made-up value in its place; so a switch or the path of a file has to be known for what it is, or the boot goes another way.
+//! A secret taken for an ordinary variable ends up in an image. An ordinary variable taken for a secret costs little:
+//! the boot has a placeholder. So switches and file paths must be recognised, or a placeholder changes the course of
+//! the boot.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use inputs::secret::{known_prefix, Address};
 
-/// Parts of names that secrets have, in capitals.
+/// Parts of secrets' names, in capitals.
 const PARTS: [&str; 8] =
     ["SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "APIKEY", "PRIVATEKEY"];
 
-/// Words that are the last one in a secret's name. (TOKENIZERS_PARALLELISM is no secret.)
+/// Last words of secrets' names. (TOKENIZERS_PARALLELISM is not a secret.)
 const LAST: [&str; 22] = [
     "KEY",
     "KEYS",
@@ -38,13 +39,13 @@ const LAST: [&str; 22] = [
     "SIGNATURE",
 ];
 
-/// How one of the words in a secret's name ends.
+/// The end of a word in secrets' names.
 const WORD_END: &str = "TOKEN";
 
-/// Whole names that are none of these.
+/// Whole names of further secrets.
 const NAMES: [&str; 4] = ["AWS_ACCESS_KEY_ID", "ACCESS_KEY_ID", "ACCESSKEY", "AUTHORIZATION"];
 
-/// Last words of names that only say something about a secret.
+/// Last words of names that only describe a secret.
 const ABOUT: [&str; 43] = [
     "FILE",
     "FILES",
@@ -91,10 +92,10 @@ const ABOUT: [&str; 43] = [
     "HTTPONLY",
 ];
 
-/// Names that end like a secret's and are known to be none.
+/// Public names that look like secrets.
 const PUBLIC: [&str; 4] = ["GPG_KEY", "PYTHONHASHSEED", "RUBY_SEED", "SSH_ORIGINAL_KEY"];
 
-/// Words in the names of numbers that anybody may know: of a commit, of an image.
+/// Words in the names of public numbers, such as those of a commit or an image.
 const FINGERPRINTS: [&str; 16] = [
     "SHA",
     "SHA1",
@@ -114,7 +115,7 @@ const FINGERPRINTS: [&str; 16] = [
     "FINGERPRINT",
 ];
 
-/// Whether a variable is a secret, whose value no boot is given unless it is named by `--env`.
+/// Whether a variable is a secret. No boot gets a secret's value unless `--env` names the variable.
 pub fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     let value = value.as_bytes();
     if value.is_empty() || inputs::environment::is_volatile(name.as_bytes()) {
@@ -128,7 +129,7 @@ fn words(name: &[u8]) -> Vec<String> {
     name.split(|sign: char| !sign.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a name says that anybody may know the value, however random that looks.
+/// Whether a name says that the value is public, however random it looks.
 fn is_public(name: &[u8]) -> bool {
     let capitals = String::from_utf8_lossy(name).to_ascii_uppercase();
     let is_fingerprint = words(name).iter().any(|word| FINGERPRINTS.contains(&word.as_str()));
@@ -153,7 +154,7 @@ fn is_named_so(name: &[u8]) -> bool {
         || LAST.contains(&last)
 }
 
-/// Whether a value says something about a secret, and is none: a switch, a small number, the path of a file.
+/// Whether a value only describes a secret: a switch, a small number, the path of a file.
 fn is_about_it(name: &[u8], value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     let is_switch =
@@ -165,7 +166,7 @@ fn is_about_it(name: &[u8], value: &[u8]) -> bool {
     is_switch || (is_number && !may_be_number) || is_path(value)
 }
 
-/// Whether a value is the path of a file, and not the base64 of something, which may begin with a slash.
+/// Whether a value is the path of a file rather than base64, which may begin with a slash.
 fn is_path(value: &[u8]) -> bool {
     let starts = [&b"/"[..], b"~/", b"./", b"../"].iter().any(|start| value.starts_with(start));
     let is_base64 = value.iter().any(|byte| b"+=".contains(byte))
@@ -181,7 +182,7 @@ fn has_secret_form(name: &[u8], value: &[u8]) -> bool {
         || (is_random(value) && !is_public(name))
 }
 
-/// Whether there is an address with a password in it: `postgres://user:password@host`.
+/// Whether a value contains an address with a password: `postgres://user:password@host`.
 fn has_password(value: &[u8]) -> bool {
     if Address::of(value).is_some_and(|address| address.password.is_some_and(|password| !password.is_empty())) {
         return true;
@@ -195,12 +196,12 @@ fn has_password(value: &[u8]) -> bool {
     })
 }
 
-/// A JSON web token: two objects of JSON in base64, and a signature.
+/// Whether a value is a JSON web token: two objects of JSON in base64, and a signature.
 fn is_jwt(value: &[u8]) -> bool {
     value.starts_with(b"eyJ") && value.split(|&byte| byte == b'.').count() == 3 && value.len() > 40
 }
 
-/// Whether that is a long text without any sense: hexadecimal digits, or signs of base64 without words in it.
+/// Whether a value is a long random text: hexadecimal digits, or base64 without words in it.
 fn is_random(value: &[u8]) -> bool {
     const SIZE: usize = 32;
     const BITS: f64 = 4.2;
@@ -223,7 +224,7 @@ fn is_random(value: &[u8]) -> bool {
         && entropy(value) > BITS
 }
 
-/// Bits of a character, by how often each occurs.
+/// Bits per character, by the frequency of each.
 fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0_u32; 256];
     value.iter().for_each(|&byte| counts[usize::from(byte)] += 1);

@@ -1,9 +1,9 @@
-//! Made-up values of secret variables: what a boot is given in their place.
+//! Placeholders: the values that a boot gets in place of secrets.
 //!
-//! A made-up value has the form of the real one: as many characters of the same kinds, an address stays an address. It is long enough to be
-//! found wherever the program keeps it, and another one in each freeze. What is compared of the real one: crates/inputs secret.rs. Where
-//! the made-up one is kept, and how a thaw puts the real one there: secrets.py and secrets.rb of the front ends. Whether anything was
-//! derived from it: derived.rs.
+//! A placeholder has the form of the real value: as many characters of the same kinds, and an address stays an address.
+//! It is long enough to be found wherever the program keeps it, and differs in each freeze. crates/inputs secret.rs
+//! says what is compared of the real value, secrets.py and secrets.rb of the front ends find the placeholder and
+//! replace it in a thaw, and derived.rs checks whether anything was derived from it.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
@@ -13,19 +13,19 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use inputs::secret::{known_prefix, Address};
 
-/// A made-up value has so many characters of its own at least, so that no other text is like it.
+/// The minimum of random characters in a placeholder, so that it equals no other text.
 const SIZE: usize = 12;
 
-/// How a made-up value looks.
+/// The form of a placeholder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Like the real one.
+    /// That of the real value.
     Same,
-    /// Much longer or shorter, and of all kinds of characters, where it is no address.
+    /// Much longer or shorter, and of all kinds of characters, unless it is an address.
     Other,
 }
 
-/// Which made-up values those of a boot are.
+/// The set of placeholders of a boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fiction {
     seed: u64,
@@ -40,7 +40,7 @@ pub struct Secret {
     real: OsString,
 }
 
-/// Shows no value.
+/// Hides the value.
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secret({:?})", self.name)
@@ -48,24 +48,24 @@ impl fmt::Debug for Secret {
 }
 
 impl Fiction {
-    /// Values that nobody has made up before.
+    /// A new set of random placeholders.
     pub fn made_up() -> Fiction {
         Fiction { seed: RandomState::new().hash_one(std::process::id()), form: Form::Same }
     }
 
-    /// Others, of that form.
+    /// Another set, of that form.
     pub fn other(self, form: Form) -> Fiction {
         Fiction { seed: self.seed.rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15, form }
     }
 
-    /// The value of a secret in this boot.
+    /// The placeholder of a secret.
     pub fn value(self, secret: &Secret) -> OsString {
         let real = secret.real.as_bytes();
         let mut source = Source { seed: self.seed, name: &secret.name, count: 0, left: Vec::new() };
         let Some(address) = Address::of(real) else {
             return OsString::from_vec(match self.form {
                 Form::Same => alike(real, &mut source),
-                // So much shorter or longer that whoever asks for a minimum is noticed.
+                // Short or long enough for a check of the length to fail.
                 Form::Other => {
                     let own = source.mixed(if real.len() > 32 { 21 } else { 71 });
                     [known_prefix(real), &own].concat()
@@ -79,7 +79,7 @@ impl Fiction {
             }
             let mut made = source.mixed(real.len().clamp(16, 64) + more);
             if real.contains(&b'%') {
-                // The one character that everybody has to escape there.
+                // The one character that everybody must escape there.
                 made.splice(7..7, *b"%40");
             }
             made
@@ -105,7 +105,7 @@ fn alike(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
     let mut is_label = false;
     let mut made: Vec<u8> = real[..start].to_vec();
     for (at, &byte) in real.iter().enumerate().skip(start) {
-        // What is written around keys, -----BEGIN PRIVATE KEY-----, says what they are.
+        // The lines around a key, -----BEGIN PRIVATE KEY-----, say what it is, and stay.
         if real[at..].starts_with(b"-----") && (at == 0 || real[at - 1] != b'-') {
             is_label = !is_label;
         }
@@ -117,7 +117,7 @@ fn alike(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
             byte => byte,
         });
     }
-    // What is too short to be found again goes on in the same way.
+    // A placeholder that is too short to be found is continued.
     let own = |made: &[u8]| made[start..].iter().filter(|byte| byte.is_ascii_alphanumeric()).count();
     while own(&made) < SIZE {
         let pattern: Vec<u8> = real[start..].iter().copied().filter(u8::is_ascii_alphanumeric).collect();
@@ -131,7 +131,7 @@ fn alike(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
     made
 }
 
-/// Letters that follow from a number and a name.
+/// Pseudo-random letters derived from a number and a name.
 struct Source<'a> {
     seed: u64,
     name: &'a OsStr,
@@ -153,7 +153,7 @@ impl Source<'_> {
         first + self.next() % count
     }
 
-    /// Letters and digits; a letter first.
+    /// Letters and digits, a letter first.
     fn mixed(&mut self, size: usize) -> Vec<u8> {
         const ALL: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
         (0..size).map(|at| ALL[usize::from(self.next()) % if at == 0 { 52 } else { ALL.len() }]).collect()
@@ -161,7 +161,7 @@ impl Source<'_> {
 }
 
 impl Secret {
-    /// The variable of that name, with its value in this process.
+    /// The variable of that name, with its real value.
     pub fn new(name: OsString, real: OsString) -> Secret {
         Secret { name, real }
     }
@@ -176,13 +176,13 @@ impl Secret {
         inputs::secret::outline(self.real.as_bytes(), with_form)
     }
 
-    /// Whether its made-up value can have the length of the real one.
+    /// Whether its placeholder can have the length of the real value.
     pub fn has_room(&self) -> bool {
         Address::of(self.real.as_bytes()).is_some() || alike_is_as_long(self.real.as_bytes())
     }
 
-    /// The texts by which the real value would be found in an image: itself, what is secret in an address, and these in base64 and in
-    /// hexadecimal digits. None of a value that is in many an image by chance.
+    /// The texts that reveal the real value in an image: the value, the secret part of an address, and both in base64
+    /// and hexadecimal. Empty for a value that occurs in many images by chance.
     pub fn traces(&self) -> Vec<Vec<u8>> {
         let real = self.real.as_bytes();
         let parts: Vec<&[u8]> = match Address::of(real) {
@@ -198,7 +198,8 @@ fn alike_is_as_long(real: &[u8]) -> bool {
     real[start..].iter().filter(|byte| byte.is_ascii_alphanumeric()).count() >= SIZE
 }
 
-/// Whether a text is in an image only where that has it from the variable: long, or of several kinds of characters, and no word.
+/// Whether a text in an image must come from the variable: it is long or of several kinds of characters, and not a
+/// word.
 fn is_telling(text: &[u8]) -> bool {
     let kinds = [
         u8::is_ascii_digit as fn(&u8) -> bool,
@@ -211,7 +212,7 @@ fn is_telling(text: &[u8]) -> bool {
     distinct > 7 && (text.len() >= 20 || (text.len() >= 12 && count > 1) || (text.len() >= 8 && count > 2))
 }
 
-/// A text as it is, in hexadecimal digits, and what base64 makes of it behind zero, one or two other bytes.
+/// A text in plain, hexadecimal and base64 form, the latter after zero, one or two other bytes.
 fn forms(text: &[u8]) -> Vec<Vec<u8>> {
     let hex = |upper: bool| -> Vec<u8> {
         text.iter()
@@ -223,14 +224,14 @@ fn forms(text: &[u8]) -> Vec<Vec<u8>> {
         let mut padded = vec![0; before];
         padded.extend(text);
         padded.truncate(padded.len() / 3 * 3);
-        // The first letters depend on what stands before.
+        // The first letters depend on the bytes before.
         let skipped = [0, 2, 3][before];
         for alphabet in [b"+/", b"-_"] {
             let encoded = base64(&padded, alphabet);
             forms.extend(encoded.get(skipped..).map(<[u8]>::to_vec));
         }
     }
-    // UTF-16 and UTF-32, as Python keeps a text with other letters in it.
+    // UTF-16 and UTF-32, which Python uses for a text with other letters in it.
     forms.extend(
         [2, 4].map(|width| {
             text.iter().flat_map(|&byte| (0..width).map(move |at| if at == 0 { byte } else { 0 })).collect()

@@ -24,7 +24,7 @@ use std::os::unix::ffi::OsStrExt;
 use inputs::environment::matches;
 use runtime::Language;
 
-/// What the table says about a variable that the boot sees.
+/// What the table says about a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// An input of every image.
@@ -37,7 +37,7 @@ pub enum Rule {
     WhenRead,
 }
 
-/// Name patterns (a final `*` stands for anything), the rule, and who reads them.
+/// Name patterns (a final `*` matches anything), the rule, and who reads them.
 const TABLE: &[(&str, Rule)] = {
     use Rule::{Always, Python, Ruby, WhenRead};
     &[
@@ -46,16 +46,18 @@ const TABLE: &[(&str, Rule)] = {
         ("PATH", WhenRead),
         ("USER", WhenRead),
         ("LOGNAME", WhenRead),
-        // The three names that Python's tempfile and Ruby's Dir.tmpdir keep.
+        // Python's tempfile and Ruby's Dir.tmpdir keep these three.
         ("TMPDIR", WhenRead),
         ("TEMP", WhenRead),
         ("TMP", WhenRead),
-        // The locale of text counts, whether the boot asks for it or not (`LOCALE` in inputs/environment.rs), unless each thaw renews it (renewals.rs).
-        // The other categories count where the program calls setlocale (`locale` in the freezer's libc_hooks.rs).
+        // LC_CTYPE's locale counts whether or not the boot reads it (`LOCALE` in inputs/environment.rs), unless each
+        // thaw renews it (renewals.rs). The other categories count if the program calls setlocale (`locale` in the
+        // freezer's libc_hooks.rs).
         ("LANG", WhenRead),
         ("LC_*", WhenRead),
         ("LANGUAGE", WhenRead),
-        // Where only the runtime has read it, at its own start, the front ends renew the time zone: `RENEWED_VARIABLES` in exceptions.rs.
+        // If only the runtime read it, at its own start, the front ends renew the time zone: `RENEWED_VARIABLES` in
+        // exceptions.rs.
         ("TZ", WhenRead),
         ("TZDIR", Always),
         ("XDG_CACHE_HOME", WhenRead),
@@ -64,7 +66,7 @@ const TABLE: &[(&str, Rule)] = {
         ("XDG_DATA_DIRS", WhenRead),
         ("XDG_DATA_HOME", WhenRead),
         ("XDG_STATE_HOME", WhenRead),
-        // The loader and the C library, whose reads nobody sees.
+        // The loader and the C library, whose reads are not recorded.
         ("LD_*", Always),
         ("GLIBC_TUNABLES", Always),
         ("LOCPATH", Always),
@@ -102,7 +104,7 @@ pub fn always_compared(language: Language) -> impl Iterator<Item = &'static str>
     rows().filter(move |(_, rule)| rule.compares(language)).map(|(pattern, _)| pattern)
 }
 
-/// The table in words, for `snapboot freeze --help`.
+/// The table as text, for `snapboot freeze --help`.
 pub fn help() -> String {
     let names = |wanted| {
         let rows = rows().filter(|(_, rule)| *rule == wanted).map(|(pattern, _)| pattern);
@@ -130,7 +132,7 @@ pub fn help() -> String {
     )
 }
 
-/// Why these names for `--env` and `--withhold` cannot be meant; None when they can.
+/// Why `--env` and `--withhold` cannot have these names; None if they can.
 pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
     let is_pattern =
         |name: &str| !name.is_empty() && !name.strip_suffix('*').unwrap_or(name).contains(['=', '*', ':', '\0']);
@@ -153,7 +155,7 @@ pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
 }
 
 impl Rule {
-    /// Whether it acts on some runtime when that starts, read or not.
+    /// Whether it affects some runtime at its start, read or not.
     pub fn acts(self) -> bool {
         self != Rule::WhenRead
     }
@@ -169,7 +171,7 @@ impl Rule {
     }
 }
 
-/// What the table says about a name: its first matching row.
+/// The first matching row of the table.
 pub fn rule(name: &OsStr) -> Option<Rule> {
     rows().find(|(pattern, _)| matches(pattern.as_bytes(), name.as_bytes())).map(|(_, rule)| rule)
 }

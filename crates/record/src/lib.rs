@@ -1,9 +1,9 @@
-//! Fixed-size little-endian records, declared once with [`record!`]: those of images, and those of boot archives.
+//! Fixed-size little-endian records of images and boot archives, each declared once with [`record!`].
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-/// A value of known size inside a record.
+/// A value of fixed size in a record.
 pub trait Scalar: Sized {
     /// Size in bytes.
     const SIZE: usize;

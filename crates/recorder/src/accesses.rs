@@ -1,4 +1,4 @@
-//! The notes of a boot: each path that it looked up, what was there then, and what it did there.
+//! The accesses of a boot: each path that it looked up, what was there at that moment, and what the boot did with it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use inputs::attributes::Attribute;
 use crate::calls::Use;
 use crate::file_systems::{FileSystems, Owner};
 
-/// What of a file tells that it is unchanged.
+/// What identifies an unchanged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Size in bytes.
@@ -24,10 +24,10 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Of what is not there.
+    /// The identity of a missing file.
     pub const ABSENT: Identity = Identity { size: 0, mtime: 0, ctime: 0 };
 
-    /// Looks at a file, links followed.
+    /// Identifies a file; follows links.
     pub fn of(path: &Path) -> io::Result<Self> {
         path.metadata().map(|metadata| Identity::from(&metadata))
     }
@@ -44,10 +44,10 @@ impl From<&Metadata> for Identity {
     }
 }
 
-/// What is at a place.
+/// What is at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum State {
-    /// Nothing, also for want of a directory on the way.
+    /// Nothing; a directory on the way may be missing, too.
     Absent,
     /// A regular file.
     File(Identity),
@@ -57,13 +57,13 @@ pub enum State {
     Link(PathBuf),
     /// A device, a socket or a named pipe.
     Special,
-    /// What it is cannot be found out: no permission, or an error of the disk.
+    /// Unknown: permission denied, or an I/O error.
     #[default]
     Unknown,
 }
 
 impl State {
-    /// What is at a place itself, which may be a link.
+    /// What is at the path itself; does not follow a link.
     pub fn of(path: &Path) -> State {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => fs::read_link(path).map_or(State::Unknown, State::Link),
@@ -71,7 +71,7 @@ impl State {
         }
     }
 
-    /// What a place leads to.
+    /// What is at the path; follows links.
     pub fn behind(path: &Path) -> State {
         State::of_metadata(path.metadata())
     }
@@ -87,57 +87,57 @@ impl State {
     }
 }
 
-/// Whether an error says that there is nothing of that name.
+/// Whether an error means that the path does not exist.
 fn is_absence(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG))
 }
 
-/// One place.
+/// All accesses of a boot to one path.
 #[derive(Clone, Debug, Default)]
 pub struct PathAccess {
-    /// What was there when it was first looked up.
+    /// What was there at the first access.
     pub state: State,
-    /// Where that is a link and it was followed: what it led to.
+    /// What a link led to, if it was followed.
     pub behind: Option<State>,
-    /// Its content may have been read, or its size and times have been.
+    /// The boot may have read its content, size or times.
     pub looked: bool,
-    /// It was opened for reading, or executed.
+    /// The boot opened it for reading, or executed it.
     pub read: bool,
-    /// The boot saw whether it is a link.
+    /// The boot can tell whether it is a link.
     pub looked_at_link: bool,
     /// How often it was opened as a directory.
     pub opened: usize,
-    /// How often it was looked up in another way than by opening it as a directory.
+    /// How often it was looked up other than by opening it as a directory.
     pub looked_up: usize,
-    /// The names in it when they were first listed; None when they never were.
+    /// The names in it at the first listing; None if it was never listed.
     pub listed: Option<BTreeSet<OsString>>,
     /// The boot wrote to it, or opened it for writing.
     pub written: bool,
-    /// The boot made or removed it.
+    /// The boot created or removed it.
     pub made: bool,
-    /// In which ways it was named.
+    /// How the boot named it.
     pub named: Named,
-    /// It was opened by a name from the directory in which the program was started.
+    /// It was opened by a name relative to the start directory.
     pub opened_from_start: bool,
-    /// Its content was read by others than those who look a certain thing up in it.
+    /// It was read by code that did not announce a look-up.
     pub read_whole: bool,
-    /// What was looked up in it by those who announced that: kinds of look-ups, and texts.
+    /// The announced look-ups in it: the kind and the text.
     pub lookups: BTreeSet<(u32, Vec<u8>)>,
 }
 
-/// In which ways a place was named.
+/// How a path was named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Named {
-    /// From the directory in which the program was started.
+    /// Relative to the start directory of the program.
     pub from_start: bool,
-    /// From the root, or from a directory that was chosen by the program.
+    /// Absolutely, or relative to a directory that the program chose.
     pub absolutely: bool,
 }
 
 impl Named {
-    /// By its absolute path.
+    /// Only by its absolute path.
     pub const ABSOLUTELY: Named = Named { from_start: false, absolutely: true };
-    /// From where the program was started.
+    /// Only relative to the start directory.
     pub const FROM_START: Named = Named { from_start: true, absolutely: false };
 
     fn or(self, other: Named) -> Named {
@@ -148,25 +148,26 @@ impl Named {
 /// The dynamic loader's cache.
 pub const LOADER_CACHE: &str = "/etc/ld.so.cache";
 
-/// All notes of a boot.
+/// All accesses of a boot.
 #[derive(Debug, Default)]
 pub struct Accesses {
     /// By absolute path.
     pub places: HashMap<PathBuf, PathAccess>,
-    /// Files of the kernel (/proc, /sys, devices) that were read, with what was in them then: facts about the system, and no inputs
-    /// yet.
+    /// The files of the kernel (/proc, /sys, devices) that were read, with their content: facts about the system, not
+    /// yet inputs.
     pub system: BTreeMap<PathBuf, Option<Vec<u8>>>,
-    /// The same of those that only a boot without HOME has read.
+    /// The files of the kernel that only a boot without HOME reads.
     pub system_without_home: BTreeMap<PathBuf, Option<Vec<u8>>>,
-    /// A process that the boot started keeps its memory from others: what it looked up is not known.
+    /// A child process of the boot hides its memory, so its accesses are unknown.
     pub hidden: bool,
-    /// Attributes of its process that the boot has set, or tried to, of those that it could not tell itself; [`Attribute::Directory`]
-    /// when it went into a directory whose name starts in that of its start, or has none.
+    /// The attributes of its process that the boot set or tried to set, and cannot report itself.
+    /// [`Attribute::Directory`] when it entered a directory whose name starts with that of the start directory, or has
+    /// none.
     pub set: BTreeSet<Attribute>,
 }
 
 impl Accesses {
-    /// Takes over what another boot has looked up and this one has not.
+    /// Adds the accesses of another boot to paths that this one has not accessed.
     pub fn add_those_of(&mut self, other: Accesses) {
         for (path, note) in other.places {
             self.places.entry(path).or_insert(note);
@@ -178,21 +179,22 @@ impl Accesses {
         self.hidden |= other.hidden;
     }
 
-    /// Has the files of the kernel that this boot, one without HOME, has read and `first` has not count in starts without HOME alone.
+    /// Moves files of the kernel that this boot, which runs without HOME, read and `first` did not to those read only
+    /// without HOME.
     pub fn count_system_without_home(&mut self, first: &Accesses) {
         let read = std::mem::take(&mut self.system);
         self.system_without_home.extend(read.into_iter().filter(|(path, _)| !first.system.contains_key(path)));
     }
 }
 
-/// Reads what of a file of the kernel's an image may depend on, if there is something. It is called before the boot reads the file itself.
+/// Reads what an image may depend on in a file of the kernel, if anything. Called before the boot reads the file.
 pub type ReadKernelFile = fn(&Path) -> Option<Vec<u8>>;
 
-/// Takes notes.
+/// Collects accesses.
 pub(crate) struct Writer {
     pub(crate) notes: Accesses,
     file_systems: FileSystems,
-    /// Links to files of the kernel's: of these only where they lead counts.
+    /// Links to files of the kernel. Only their targets count.
     links: HashSet<PathBuf>,
     read: ReadKernelFile,
 }
@@ -202,7 +204,7 @@ impl Writer {
         Writer { notes: Accesses::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
     }
 
-    /// Notes a use of a place. It has not happened yet, so what is there now is what will be found.
+    /// Adds an access before it happens, so what is at the path now is what the boot will find.
     pub(crate) fn add(&mut self, path: &Path, used: Use, named: Named) {
         if let Some(note) = self.notes.places.get_mut(path) {
             note.add(if self.links.contains(path) { Use::ReadLink } else { used });
@@ -224,12 +226,12 @@ impl Writer {
         }
     }
 
-    /// Notes that all of a file is read.
+    /// Marks a file as read whole.
     pub(crate) fn read_whole(&mut self, path: &Path) {
         self.note(path).read_whole = true;
     }
 
-    /// Notes that something is looked up in a file.
+    /// Adds a look-up in a file.
     pub(crate) fn look_up(&mut self, path: &Path, lookup: (u32, Vec<u8>)) {
         self.note(path).lookups.insert(lookup);
     }
@@ -238,7 +240,7 @@ impl Writer {
         self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| PathAccess::first(path))
     }
 
-    /// How a directory was named that is open; by its absolute path where nobody knows.
+    /// How an open directory was named; absolutely if that is unknown.
     pub(crate) fn named(&self, directory: &Path) -> Named {
         self.notes.places.get(directory).map_or(Named::ABSOLUTELY, |note| note.named)
     }
@@ -248,7 +250,7 @@ impl Writer {
         self.notes.system.entry(path).or_insert(content);
     }
 
-    /// Notes that an open directory is being listed.
+    /// Adds the listing of an open directory.
     pub(crate) fn list(&mut self, path: &Path) {
         if self.file_systems.owner(path) == Owner::Kernel {
             return;
@@ -256,7 +258,7 @@ impl Writer {
         let first = |path: &PathBuf| PathAccess { named: Named::ABSOLUTELY, ..PathAccess::first(path) };
         let note = self.notes.places.entry(path.to_owned()).or_insert_with_key(first);
         if note.listed.is_none() {
-            // It is open: if it cannot be listed, it goes away right now, and that is found in the end.
+            // The directory is open. If it cannot be listed it is being removed, which the final check finds.
             note.listed = Some(names_in(path).unwrap_or_default());
         }
     }
@@ -274,7 +276,7 @@ impl PathAccess {
         PathAccess { state, behind, ..PathAccess::default() }
     }
 
-    /// What the place led to when it was first looked up.
+    /// What the path led to at the first access.
     pub fn found(&self) -> &State {
         self.behind.as_ref().unwrap_or(&self.state)
     }
@@ -294,7 +296,7 @@ impl PathAccess {
             Use::ReadLink => self.looked_at_link = true,
             Use::Write | Use::Make | Use::Remove => match self.found() {
                 State::Absent if used == Use::Make => self.made = true,
-                // It fails, which is an answer.
+                // The read will fail, and that is an answer.
                 State::Absent => self.looked = true,
                 _ if used == Use::Remove => self.made = true,
                 State::Directory => self.looked = true,
@@ -308,7 +310,7 @@ impl PathAccess {
 mod tests {
     use super::*;
 
-    /// A note of a file, a directory, a link or nothing after these uses.
+    /// The accesses to a file, a directory, a link or a missing path after these uses.
     fn note(name: &str, uses: &[Use]) -> PathAccess {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("file"), "abc").unwrap();

@@ -1,5 +1,4 @@
-//! The start of a boot that is watched: it puts the filter before its own system calls, hands the listening end to whoever watches,
-//! and becomes the program.
+//! Starts a watched boot: installs the filter, sends its listener to the recorder and executes the program.
 
 use std::ffi::OsString;
 use std::io::{self, IoSlice};
@@ -19,12 +18,12 @@ use crate::arch::AUDIT;
 use crate::calls;
 use crate::sys;
 
-/// Executes `program` under the filter, and sends its listening end over the socket `socket` before. `argv` starts with the program's
-/// name; `environment` is all that the program gets. Returns only when something failed: when it was the program's execution, with
-/// the system's error number, otherwise without one.
+/// Installs the filter, sends its listener over the socket `socket`, and executes `program`. `argv` starts with the
+/// program's name; `environment` is its whole environment. Returns only on failure: with the system's error number if
+/// the execution failed, without one otherwise.
 ///
-/// Without privileges a filter can be set only together with "no new privileges", under which set-user-id programs run as the user
-/// who boots. Neither the filter nor that flag outlives the process: an image holds memory.
+/// Without privileges a filter requires "no new privileges", under which set-user-id programs run as the user who
+/// boots. Neither the filter nor that flag outlives the process: an image holds memory.
 pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
     let prepare = || -> io::Result<()> {
         let listener = sys::set_filter(&filter())?;
@@ -42,16 +41,17 @@ pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(O
     Command::new(program).arg0(name).args(arguments).env_clear().envs(environment.iter().cloned()).exec()
 }
 
-/// Notifies the recorder of every call of the table, and lets all others through; also all calls of another architecture: a 32-bit program that a boot
-/// starts runs as ever, and what it looks at is not seen. A call that names an open file by its number alone (AT_EMPTY_PATH), as fstat
-/// does, has no name; boots make many of these.
+/// Notifies the recorder of every call in the table and allows all others. Calls of another architecture are allowed
+/// too: a 32-bit child runs as usual, and its accesses are not recorded. A call such as fstat that names an open file
+/// only by its number (AT_EMPTY_PATH) has no file name; boots make many of these, so they are allowed.
 fn filter() -> Vec<sock_filter> {
     let line = |code, k, jt: usize, jf: usize| sock_filter { code: code as u16, jt: jt as u8, jf: jf as u8, k };
     let load = |offset: usize| line(BPF_LD | BPF_W | BPF_ABS, offset as u32, 0, 0);
     let is = |value: u32, jt, jf| line(BPF_JMP | BPF_JEQ | BPF_K, value, jt, jf);
     let (pass, ask) =
         (line(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0), line(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF, 0, 0));
-    // Behind the rows come a line that allows, one that notifies, four for each argument that may hold flags, and prctl's options.
+    // After the rows come a line that allows, a line that notifies, four lines for each argument that may hold flags,
+    // and the options of prctl.
     let asks = calls::numbers().map(|(number, flags)| (number, flags.map_or(1, |it| 2 + 4 * (it - FLAGS[0]))));
     let setters = calls::setters().map(|number| (number, 1)).chain([(libc::SYS_prctl, 2 + 4 * FLAGS.len())]);
     let all: Vec<(i64, usize)> = asks.chain(setters).collect();
@@ -73,14 +73,14 @@ fn filter() -> Vec<sock_filter> {
     filter
 }
 
-/// The arguments that hold AT_ flags in one call or another.
+/// The arguments that hold AT_ flags in at least one call.
 const FLAGS: [usize; 3] = [2, 3, 4];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// What the filter says to a call, worked out as the kernel would.
+    /// The filter's answer to a call, evaluated as the kernel does.
     fn answer(architecture: u32, number: u32, arguments: [u32; 6]) -> u32 {
         let filter = filter();
         let (mut place, mut value) = (0, 0);

@@ -1,29 +1,30 @@
-//! The system calls that take file names: which argument is what. Which calls there are is a matter of the architecture. And calls that set
-//! attributes of the process which the kernel does not tell again, or after which the process could not say what it has done.
+//! The system calls that take file names, and the meaning of their arguments. The list of calls depends on the
+//! architecture. Also the system calls that set attributes of the process which the kernel does not report, or after
+//! which the process cannot report its own accesses.
 
 use libc::{
     c_long, seccomp_data, AT_FDCWD, AT_SYMLINK_NOFOLLOW, O_ACCMODE, O_CREAT, O_DIRECTORY, O_NOFOLLOW, O_PATH, O_RDONLY,
     O_TMPFILE, O_TRUNC,
 };
 
-/// What a call does with a name.
+/// What a call does with a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// Opens it for reading, or executes it.
     Read,
-    /// Its status, links followed.
+    /// Reads its status; follows links.
     Look,
-    /// Its status; of a link the link's own.
+    /// Reads its status; does not follow a link.
     LookAtLink,
-    /// Where the link leads.
+    /// Reads the target of the link.
     ReadLink,
     /// Opens it as a directory.
     OpenDirectory,
-    /// Opens it for writing, without making it.
+    /// Opens it for writing without creating it.
     Write,
-    /// Makes it, unless it is there.
+    /// Creates it if it is missing.
     Make,
-    /// Removes it, or gives it another name.
+    /// Removes or renames it.
     Remove,
 }
 
@@ -32,20 +33,20 @@ pub enum Use {
 pub enum Base {
     /// The working directory.
     Cwd,
-    /// The directory that is open under this number.
+    /// The directory open under this number.
     Descriptor(i32),
 }
 
 /// One access that a system call makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The name at this address, for that use.
+    /// The name at this address, and what the call does with it.
     Name(Base, u64, Use),
-    /// The names in the open directory of that number.
+    /// Lists the directory open under this number.
     List(i32),
 }
 
-/// What one row of the table knows of a call; numbers are those of arguments.
+/// The shape of a call's arguments. Numbers are indices of arguments.
 #[derive(Clone, Copy)]
 #[allow(dead_code)] // Not every architecture has calls of each shape.
 pub enum Shape {
@@ -53,7 +54,7 @@ pub enum Shape {
     Name(usize, Use),
     /// Directory and name.
     At(usize, usize, Use),
-    /// The same, with AT_ flags that tell whether links are followed.
+    /// Directory, name and AT_ flags, which say whether links are followed.
     Flagged(usize, usize, usize),
     /// Name and open flags.
     Open(usize, usize),
@@ -61,29 +62,29 @@ pub enum Shape {
     OpenAt(usize, usize, usize),
     /// Directory, name and `struct open_how`.
     OpenHow(usize, usize, usize),
-    /// Name, and another one that is made.
+    /// Name, and a second name that is created.
     Two(usize, usize, Use),
-    /// The same, each with its directory.
+    /// Two names, each with its directory.
     TwoAt([usize; 4], Use),
     /// Open directory.
     List,
-    /// A socket's address, which may be a name (`struct sockaddr_un`).
+    /// The address of a socket, which may be a path (`struct sockaddr_un`).
     Address(usize),
 }
 
-/// What such a call sets (`inputs::attributes`).
+/// The attribute that a call sets (`inputs::attributes`).
 pub fn setting(call: &seccomp_data) -> Option<Attribute> {
     let number = c_long::from(call.nr);
     if number == libc::SYS_prctl {
         return PRCTL.iter().find(|(option, _)| *option == call.args[0] as u32).map(|(_, attribute)| *attribute);
     }
-    // Others only ask what there is.
+    // The other operations of seccomp are queries.
     let is_question = number == libc::SYS_seccomp && call.args[0] > u64::from(libc::SECCOMP_SET_MODE_FILTER);
     let row = SETTERS.iter().chain(SETTERS_HERE).find(|(setter, _)| *setter == number);
     row.filter(|_| !is_question).map(|(_, attribute)| *attribute)
 }
 
-/// The numbers of calls that set an attribute, whatever their arguments.
+/// The numbers of calls that set an attribute whatever their arguments are.
 pub fn setters() -> impl Iterator<Item = i64> {
     SETTERS.iter().chain(SETTERS_HERE).map(|(number, _)| *number)
 }
@@ -109,7 +110,7 @@ const SETTERS: &[(c_long, Attribute)] = &[
     (libc::SYS_mlockall, LockedMemory),
 ];
 
-/// Options of prctl that do.
+/// The options of prctl that set an attribute.
 pub const PRCTL: &[(u32, Attribute)] = &[
     (libc::PR_SET_DUMPABLE as u32, Dumpable),
     (libc::PR_SET_SECCOMP as u32, SeccompFilters),
@@ -117,7 +118,7 @@ pub const PRCTL: &[(u32, Attribute)] = &[
     (PR_SET_SYSCALL_USER_DISPATCH, SyscallDispatch),
     (PR_SET_PTRACER, Tracer),
 ];
-/// Of linux/prctl.h.
+/// From linux/prctl.h.
 const PR_SET_SYSCALL_USER_DISPATCH: u32 = 59;
 const PR_SET_PTRACER: u32 = 0x5961_6d61;
 
@@ -126,7 +127,7 @@ use inputs::attributes::Attribute::{self, *};
 use Shape::{Address, At, Flagged, List, Name, Open, OpenAt, OpenHow, Two, TwoAt};
 use Use::{Look, LookAtLink, Make, Read, Write};
 
-/// The numbers of all calls of the table, and for those with AT_ flags which argument holds them.
+/// The numbers of all calls in the table, and the index of the argument that holds AT_ flags, if any.
 pub fn numbers() -> impl Iterator<Item = (i64, Option<usize>)> {
     TABLE.iter().map(|(number, shape)| match shape {
         Flagged(.., flags) => (*number, Some(*flags)),
@@ -134,8 +135,8 @@ pub fn numbers() -> impl Iterator<Item = (i64, Option<usize>)> {
     })
 }
 
-/// The accesses that a call makes; the second is empty for all calls but those that take two names. `read` gives the eight bytes at an address
-/// of the process.
+/// The accesses that a call makes. Only calls that take two names make a second one. `read` returns the eight bytes at
+/// an address of the process.
 pub fn accesses(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [Option<Access>; 2] {
     let arguments = call.args;
     let base = |index: usize| match arguments[index] as i32 {
@@ -161,7 +162,7 @@ pub fn accesses(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [
         Open(name, flags) => [here(name, opened(arguments[flags])), None],
         OpenAt(directory, name, flags) => [at(directory, name, opened(arguments[flags])), None],
         OpenHow(directory, name, how) => {
-            // Its first field are the flags.
+            // The flags are the first field.
             let used = read(arguments[how]).map_or(Read, opened);
             [at(directory, name, used), None]
         }
@@ -171,14 +172,14 @@ pub fn accesses(call: &seccomp_data, read: impl FnOnce(u64) -> Option<u64>) -> [
             let address = arguments[address];
             let is_name =
                 read(address).is_some_and(|start| start & 0xffff == libc::AF_UNIX as u64 && start & 0xff_0000 != 0);
-            // The name follows the family's two bytes; what begins with a NUL is no name of a file.
+            // The name follows the two bytes of the family. A name that begins with a NUL is not a path.
             [is_name.then_some(Access::Name(Base::Cwd, address + 2, Make)), None]
         }
         List => [Some(Access::List(arguments[0] as i32)), None],
     }
 }
 
-/// What open flags say.
+/// What a call with these open flags does.
 fn opened(flags: u64) -> Use {
     let flags = flags as i32;
     let has = |wanted: i32| flags & wanted == wanted;

@@ -1,5 +1,5 @@
-//! Which places are the kernel's own: decided by the file system that they lie on, not by their names. Below /dev there may be
-//! ordinary files (/dev/shm), and the kernel's may be mounted anywhere.
+//! Tells paths of the kernel from ordinary ones by file system, not by name: /dev may hold ordinary files (/dev/shm),
+//! and the kernel's file systems may be mounted anywhere.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::statfs;
 
-/// Magic numbers (linux/magic.h) of file systems whose files the kernel makes up when they are read.
+/// Magic numbers (linux/magic.h) of file systems whose files the kernel generates when they are read.
 const OF_THE_KERNEL: [i64; 22] = [
     0x9fa0,      // proc
     0x6265_6572, // sysfs
@@ -34,28 +34,28 @@ const OF_THE_KERNEL: [i64; 22] = [
     0x6e66_7364, // nfsd
 ];
 
-/// Tells the kernel's file systems from others, and remembers the answers.
+/// Classifies file systems and caches the answers.
 #[derive(Debug, Default)]
 pub(crate) struct FileSystems {
     /// By device number.
     devices: HashMap<u64, bool>,
-    /// By directory: for names that are not there.
+    /// By directory, for names that do not exist.
     directories: HashMap<PathBuf, bool>,
 }
 
-/// Whose a place is.
+/// The owner of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// An ordinary one.
+    /// An ordinary path.
     Nobody,
-    /// The kernel's: a file that it makes up, or a device below /dev.
+    /// The kernel: a file that it generates, or a device below /dev.
     Kernel,
-    /// A link on an ordinary file system to this file of the kernel's.
+    /// An ordinary link to this file of the kernel.
     LinkTo(PathBuf),
 }
 
 impl FileSystems {
-    /// Whose a place is. It may be there or not.
+    /// The owner of a path, which may be missing.
     pub(crate) fn owner(&mut self, path: &Path) -> Owner {
         let Ok(metadata) = path.symlink_metadata() else {
             return if self.is_above(path) { Owner::Kernel } else { Owner::Nobody };
@@ -69,7 +69,7 @@ impl FileSystems {
             return Owner::Kernel;
         }
         let Some(behind) = metadata.is_symlink().then(|| path.metadata().ok()).flatten() else { return Owner::Nobody };
-        // Of a link below /dev (/dev/fd, /dev/stdin) nobody wants to know more than of what it leads to.
+        // Of a link below /dev (/dev/fd, /dev/stdin) only the target matters.
         match self.is_kernels(path, &behind) {
             true if is_below_dev => Owner::Kernel,
             true => target(path).map_or(Owner::Kernel, Owner::LinkTo),
@@ -78,13 +78,13 @@ impl FileSystems {
         }
     }
 
-    /// Whether a place that is there lies on a file system of the kernel's.
+    /// Whether an existing path lies on a file system of the kernel.
     fn is_kernels(&mut self, path: &Path, metadata: &Metadata) -> bool {
         let device = metadata.dev();
         if let Some(known) = self.devices.get(&device) {
             return *known;
         }
-        // A link may lie on one file system and lead to another.
+        // A link may lie on another file system than its target.
         let of = |path: &Path| statfs(path).is_ok_and(|it| OF_THE_KERNEL.contains(&it.f_type));
         let is = match path.symlink_metadata() {
             Ok(own) if own.is_symlink() && own.dev() == device => path.parent().is_some_and(of),
@@ -94,7 +94,7 @@ impl FileSystems {
         is
     }
 
-    /// Whether the directory in which something is not there is the kernel's.
+    /// Whether the directory of a missing path is the kernel's.
     fn is_above(&mut self, path: &Path) -> bool {
         let Some(directory) = path.parent() else { return false };
         if let Some(known) = self.directories.get(directory) {
@@ -109,7 +109,7 @@ impl FileSystems {
     }
 }
 
-/// Where a link leads in one step.
+/// The target of a link, one step on.
 fn target(link: &Path) -> Option<PathBuf> {
     Some(link.parent()?.join(std::fs::read_link(link).ok()?))
 }
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(owner(file.to_str().unwrap()), Owner::Nobody);
         let link = top.path().join("mtab");
         std::os::unix::fs::symlink("/proc/self/mounts", &link).unwrap();
-        // Below /dev, where this one is, links to the kernel's files are its own.
+        // Links below /dev that lead to files of the kernel are the kernel's, too.
         assert_eq!(owner(link.to_str().unwrap()), Owner::Kernel);
         let elsewhere = tempfile::tempdir().unwrap();
         let link = elsewhere.path().join("mtab");

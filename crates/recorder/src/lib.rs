@@ -1,11 +1,12 @@
-//! Watches a boot from outside: every file name that it and its children hand to the kernel, and what was there at that moment.
+//! Watches a boot from outside: records every file name that the boot and its children pass to the kernel, and what was
+//! there at that moment.
 //!
-//! Nothing inside the process could tell: the loader, the C library, extension modules and child processes all look for files in
-//! ways of their own. So the boot runs under a seccomp filter that makes system calls which take file names ([`calls`]) ask first. A
-//! thread of the command ([`recorder`]) notes the name and looks at the file *before* the call is let through ([`accesses`]). Whatever
-//! changes later is a change during the boot. All other system calls run at full speed, and nothing of this is in the memory of the
-//! process, so nothing of it gets into an image. (ptrace could do the same, at three times the cost, and would hide the boot from
-//! debuggers.)
+//! Nothing inside the process could: the loader, the C library, extension modules and child processes all look files up
+//! in their own ways. So the boot runs under a seccomp filter that stops system calls that take file names ([`calls`]).
+//! A thread of the command ([`recorder`]) reads the name and looks at the file *before* it lets the call continue
+//! ([`accesses`]). Any later change is a change during the boot. All other system calls run at full speed. No part of
+//! the recorder is in the process, so none gets into an image. (ptrace could do the same at three times the cost, and
+//! would keep debuggers from attaching to the boot.)
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 

@@ -1,19 +1,20 @@
-//! Names as the kernel gets them, made absolute and put into one form, so that each place has one note.
+//! Makes the names that the kernel gets absolute and normal, so that each path has one entry.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Puts names into one form.
+/// Normalises names.
 #[derive(Default)]
 pub struct Paths {
-    /// Directories already checked to be what they are called: no link on the way.
+    /// Directories checked before: whether no link is on the way.
     direct: HashMap<PathBuf, bool>,
 }
 
 impl Paths {
-    /// `name` as seen from `directory`, which is absolute: without `.`, empty parts and, where no link is on the way, `..`.
+    /// `name` relative to `directory`, which is absolute: without `.`, empty parts and, where no link is on the way,
+    /// `..`.
     pub fn absolute(&mut self, directory: &Path, name: &OsStr) -> PathBuf {
         let bytes = name.as_bytes();
         if bytes.first() == Some(&b'/') && is_plain(bytes) {

@@ -1,4 +1,4 @@
-//! The thread that the kernel notifies before a call that takes a file name goes on, and that notes the name.
+//! The thread that the kernel notifies before a call that takes a file name continues. It records the access.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
@@ -26,12 +26,12 @@ use crate::calls::{self, Access, Base, Use};
 use crate::paths::Paths;
 use crate::sys;
 
-/// Memory is read up to such a border: behind it there may be none.
+/// Memory is read up to a multiple of this: the next page may not be mapped.
 const PAGE: usize = 4096;
-/// Longest name that the kernel takes (bytes).
+/// Longest path that the kernel takes (bytes).
 const LONGEST: usize = 4096;
 
-/// A boot that is being watched.
+/// A boot under watch.
 pub struct Recorder {
     /// Closed to end the thread.
     at_end: PipeWriter,
@@ -39,9 +39,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Nobody but that child
-    /// may have the other end. None when the child has ended before: then it says why. `start`: the directory in which the child
-    /// starts. `read` looks at files of the kernel. `changing`: places that are left to each start.
+    /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Only
+    /// that child may hold the other end. None if the child ended before; then it reports the reason. `start` is the
+    /// child's start directory, `read` reads files of the kernel, and `changing` are paths that each start looks up
+    /// anew.
     pub fn start(
         socket: &UnixStream,
         start: Option<PathBuf>,
@@ -66,15 +67,15 @@ impl Recorder {
         Ok(Some(Recorder { at_end, thread }))
     }
 
-    /// Ends the watch, and gives the notes. Processes of the boot that still run cannot open files any more. Fails when none could be
-    /// read.
+    /// Ends the watch and returns the accesses. Processes of the boot that still run can no longer open files. Fails
+    /// when no access could be read.
     pub fn finish(self) -> io::Result<Accesses> {
         drop(self.at_end);
         self.thread.join().map_err(|_| io::Error::other("the recorder failed"))?
     }
 }
 
-/// The listening end from a child; None when the child went away.
+/// Receives the listener from a child; None if the child ended.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut messages = RecvAncillaryBuffer::new(&mut space);
@@ -89,19 +90,19 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     Ok(listener)
 }
 
-/// Places that are left to each start, since what is there changes. Who looks for one in a trial is told: what has been loaded there may not be
-/// loaded early.
+/// Paths that each start looks up anew, since what is there changes. A trial import that looks one up learns of it: a
+/// module found there may not be loaded early.
 pub struct Changing {
-    /// The places.
+    /// The paths.
     pub places: HashSet<PathBuf>,
-    /// Where the path of each is appended that was looked up, with a NUL behind it.
+    /// Receives each of these paths when it is looked up, followed by a NUL.
     pub looked_up: File,
 }
 
 impl Changing {
-    /// Whether that is one of them; the trial finds it in the file before its call goes on.
+    /// Reports a path to the trial import, if it is one of these. The report is in the file before the call continues.
     fn tell(&mut self, path: &Path) -> bool {
-        // Where it cannot be written down, it counts as an input.
+        // A path that cannot be reported counts as an input.
         self.places.contains(path) && self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"\0"].concat()).is_ok()
     }
 }
@@ -111,22 +112,22 @@ struct State {
     writer: Writer,
     paths: Paths,
     starts: Starts,
-    /// What threads look up at the moment in a table that others share: kind and text.
+    /// The look-ups that threads have announced and not finished: kind and text.
     announced: HashMap<i32, (u32, Vec<u8>)>,
-    /// Processes that only try what may be loaded early.
+    /// Processes that run trial imports.
     trials: HashSet<i32>,
     /// Processes whose accesses do not count.
     aside: HashSet<i32>,
-    /// What trials are told of that they have looked up.
+    /// The paths that are reported to trial imports.
     changing: Option<Changing>,
     /// The process that boots.
     boot: Option<i32>,
-    /// Why not even the first name could be read.
+    /// Why no name could be read, not even the first.
     failed: Option<io::Error>,
 }
 
 impl State {
-    /// Answers until the boot has ended, or the watch.
+    /// Answers calls until the boot or the watch ends.
     fn run(mut self, listener: &OwnedFd, ended: &PipeReader) -> io::Result<Accesses> {
         sys::wake_in_turn(listener);
         loop {
@@ -136,7 +137,7 @@ impl State {
             if is_asked {
                 let Some(call) = sys::next(listener)? else { continue };
                 if let Err(error) = self.note(call.thread, &call.data) {
-                    // Anything else is an error of the call itself, or of a process that was killed.
+                    // Any other error belongs to the call, or the process was killed.
                     match error.kind() {
                         io::ErrorKind::PermissionDenied if self.writer.notes.places.is_empty() => {
                             self.failed = Some(error)
@@ -152,14 +153,14 @@ impl State {
         }
     }
 
-    /// Notes the accesses of a call.
+    /// Records the accesses of a call.
     fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
         if self.aside.contains(&process) {
             return Ok(());
         }
         // The first call executes the program.
         let boot = *self.boot.get_or_insert(process);
-        // Whoever asks for the dumpable flag as it mostly is gives nothing up.
+        // Setting the dumpable flag to its usual value hides nothing.
         let is_usual = |attribute| attribute == Attribute::Dumpable && call.args[1] == 1;
         if let Some(attribute) = calls::setting(call).filter(|attribute| !is_usual(*attribute)) {
             if is_thread_of(boot, process) {
@@ -172,7 +173,7 @@ impl State {
         };
         for access in calls::accesses(call, word).into_iter().flatten() {
             match access {
-                // What is loaded early after a trial lists it again, by itself.
+                // A module loaded early after a trial import lists the directory again.
                 Access::List(_) if self.trials.contains(&process) => {}
                 Access::List(number) => self.writer.list(&open_file(process, number)?),
                 Access::Name(base, address, used) => {
@@ -203,7 +204,7 @@ impl State {
                             self.writer.notes.set.insert(Attribute::Directory);
                         }
                     }
-                    // What it finds in the directory of this start leads to no more than to leaving out what looks there.
+                    // What a trial import finds in the start directory only excludes modules from early loading.
                     if named == Named::FROM_START && self.trials.contains(&process) {
                         continue;
                     }
@@ -220,15 +221,15 @@ impl State {
         Ok(())
     }
 
-    /// Notes who reads a file that many share: somebody who looks a certain thing up, or anybody else. Returns whether that is all there
-    /// is to it.
+    /// Records who reads a shared table: code that announced a look-up, or other code. Returns whether nothing else is
+    /// to be recorded.
     fn note_reader(&mut self, path: &Path, used: Use, process: i32, call: &libc::seccomp_data) -> bool {
         if path == Path::new(LOADER_CACHE) {
             if used == Use::Read && !is_loader(process, call) {
                 self.writer.read_whole(path);
             }
         } else if path == Path::new(LOCALE_ARCHIVE) {
-            // The freezer looks into it by itself. It may not be there, and that is no answer to anybody.
+            // The freezer itself reads the file here. That it may be missing is an answer to nobody.
             if self.announced.get(&process).is_some_and(|(kind, _)| *kind == lookup_kind::LOCALE) {
                 return true;
             }
@@ -242,7 +243,7 @@ impl State {
         false
     }
 
-    /// Takes down what a thread says of itself by the freezer.
+    /// Handles a request that a thread makes through the freezer.
     fn hear(&mut self, thread: i32, request: Request, argument: &[u8]) {
         match (request, argument) {
             (Request::LookUp, [kind @ b'0'..=b'9', b'/', text @ ..]) => {
@@ -260,11 +261,11 @@ impl State {
     }
 }
 
-/// The directories in which relative names start where the program was started: that one, and those into which it went from there by a
-/// relative name.
+/// The directories in which relative names start at the start directory: the start directory itself, and those entered
+/// from there by relative names.
 struct Starts {
     directories: HashSet<PathBuf>,
-    /// Whether the program went into one of them by its absolute path: from then on it cannot be told what it means.
+    /// The program entered one of them by its absolute path, so what it means by it is unknown.
     is_doubtful: bool,
 }
 
@@ -273,15 +274,15 @@ impl Starts {
         Starts { directories: directory.into_iter().collect(), is_doubtful: false }
     }
 
-    /// In which way a relative name in this directory names a place.
+    /// How a relative name in this directory names a path.
     fn named(&self, directory: &Path) -> Named {
         let from_start = self.directories.contains(directory);
         Named { from_start, absolutely: !from_start || self.is_doubtful }
     }
 
-    /// The program goes into a directory.
+    /// The program enters a directory.
     fn change(&mut self, directory: &Path, named: Named) {
-        // The kernel tells the place itself, also when the name leads through links.
+        // The name may lead through links; the kernel resolves it.
         let Ok(real) = directory.canonicalize() else { return };
         if named.absolutely {
             self.is_doubtful |= self.directories.contains(&real);
@@ -291,7 +292,8 @@ impl Starts {
     }
 }
 
-/// Whether it is the dynamic loader that makes a call, and not a program that reads the loader's files: the call comes from its code.
+/// Whether the dynamic loader makes the call, rather than a program that reads the loader's files. Tells by the address
+/// of the caller's code.
 fn is_loader(process: i32, call: &libc::seccomp_data) -> bool {
     let Ok(maps) = fs::read_to_string(format!("/proc/{process}/maps")) else { return false };
     let address = |text: &str| u64::from_str_radix(text, 16).unwrap_or(0);
@@ -307,7 +309,7 @@ fn is_thread_of(process: i32, thread: i32) -> bool {
     process == thread || Path::new(&format!("/proc/{process}/task/{thread}")).exists()
 }
 
-/// What is open under that number.
+/// The path of the file open under this number.
 fn open_file(process: i32, number: i32) -> io::Result<PathBuf> {
     let path = fs::read_link(format!("/proc/{process}/fd/{number}"))?;
     let is_there = path.is_absolute() && Path::new(&path).exists();
@@ -318,7 +320,7 @@ fn open_file(process: i32, number: i32) -> io::Result<PathBuf> {
     }
 }
 
-/// A string of another process, without its NUL.
+/// Reads a string of another process, without its NUL.
 fn string(process: i32, address: u64, buffer: &mut [u8; LONGEST]) -> io::Result<&[u8]> {
     let mut length = 0;
     while length < LONGEST {
@@ -333,7 +335,7 @@ fn string(process: i32, address: u64, buffer: &mut [u8; LONGEST]) -> io::Result<
         }
         length += size;
     }
-    // The kernel does not take it either.
+    // The kernel refuses a longer one, too.
     Err(io::ErrorKind::InvalidInput.into())
 }
 

@@ -1,5 +1,5 @@
-//! What the kernel offers for asking a supervisor before a system call goes on (seccomp user notifications) and for reading the memory of
-//! who makes it, each behind a function whose contract Rust can check.
+//! Safe functions for seccomp user notifications, which ask a supervisor before a system call continues, and for
+//! reading the memory of the calling process.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -11,10 +11,10 @@ use libc::{seccomp_data, seccomp_notif, seccomp_notif_resp, sock_filter, sock_fp
 /// SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP of linux/seccomp.h (Linux 6.6).
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// A system call that waits for an answer.
+/// A system call that waits for a reply.
 #[derive(Clone, Copy, Debug)]
 pub struct Waiting {
-    /// The thread that makes it.
+    /// The calling thread.
     pub thread: i32,
     /// Number and arguments.
     pub data: seccomp_data,
@@ -28,8 +28,8 @@ fn result(value: libc::c_long) -> io::Result<i32> {
     Ok(value as i32)
 }
 
-/// Puts a filter before all further system calls of this thread and of what it becomes and starts. Returns the descriptor at which
-/// a supervisor hears of the calls that the filter sends there.
+/// Installs a filter for all further system calls of this thread and of its children. Returns the listener, which
+/// receives the calls that the filter passes to a supervisor.
 pub fn set_filter(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
     let set = |flags: libc::c_ulong| {
@@ -37,24 +37,25 @@ pub fn set_filter(filter: &[sock_filter]) -> io::Result<OwnedFd> {
         // SAFETY: the kernel copies the filter, which `program` describes.
         result(unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program) })
     };
-    // Signals shall not interrupt a call that is being answered; before Linux 5.19 they may.
+    // A signal must not interrupt a call that waits for its reply. Before Linux 5.19 it may.
     let set = || set(libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV).or_else(|_| set(0));
     let listener = set().or_else(|_| {
         // SAFETY: the request involves no memory.
         result(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
         set()
     })?;
-    // SAFETY: the kernel has just made this descriptor, and nobody else knows its number.
+    // SAFETY: the kernel has just created this descriptor, and no other code knows its number.
     Ok(unsafe { OwnedFd::from_raw_fd(listener) })
 }
 
-/// Lets asking and answering threads take turns on one CPU, which is several times as fast. Older kernels do without.
+/// Wakes the calling and the replying thread in turn on one CPU, which is several times as fast. Older kernels lack
+/// this.
 pub fn wake_in_turn(listener: &OwnedFd) {
     // SAFETY: the request takes a number.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS, SYNC_WAKE_UP) };
 }
 
-/// Takes the next waiting call; None when it went away meanwhile.
+/// Receives the next waiting call; None if the caller was killed meanwhile.
 pub fn next(listener: &OwnedFd) -> io::Result<Option<Waiting>> {
     // SAFETY: all-zero bytes are valid for this structure of integers, and the kernel wants them.
     let mut call: seccomp_notif = unsafe { std::mem::zeroed() };
@@ -66,7 +67,7 @@ pub fn next(listener: &OwnedFd) -> io::Result<Option<Waiting>> {
     }
 }
 
-/// Lets a call go on as it is. One that was killed meanwhile has nobody to tell.
+/// Continues a call unchanged. If its thread was killed meanwhile, there is none to reply to.
 pub fn go_on(listener: &OwnedFd, call: &Waiting) {
     let flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32;
     let mut answer = seccomp_notif_resp { id: call.id, val: 0, error: 0, flags };
@@ -74,17 +75,17 @@ pub fn go_on(listener: &OwnedFd, call: &Waiting) {
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut answer) };
 }
 
-/// Reads memory of another process; returns how much was there.
+/// Reads memory of another process; returns the number of bytes read.
 pub fn read_memory(process: i32, address: u64, into: &mut [u8]) -> io::Result<usize> {
     let own = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let other = libc::iovec { iov_base: ptr::without_provenance_mut(address as usize), iov_len: into.len() };
-    // SAFETY: the kernel writes into `into` only, and reads of the other process what is mapped there.
+    // SAFETY: the kernel writes only to `into`, and reads only mapped memory of the other process.
     let size = unsafe { libc::process_vm_readv(process, &raw const own, 1, &raw const other, 1, 0) };
     usize::try_from(size).map_err(|_| io::Error::last_os_error())
 }
 
-/// The descriptor of that number, which this process was started with. It is closed when it is dropped.
+/// A descriptor that this process inherited; closed when dropped.
 pub fn inherited(number: i32) -> OwnedFd {
-    // SAFETY: whoever started this process left it open for this one use.
+    // SAFETY: the parent process left it open for this one use.
     unsafe { OwnedFd::from_raw_fd(number) }
 }

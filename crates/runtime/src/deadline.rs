@@ -1,4 +1,4 @@
-//! Processes that have to end in time: probes, and the program that is being booted.
+//! Processes with a time limit: probes, and the program that is booted.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,12 +11,12 @@ use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
 use crate::terminal::Terminal;
 
-/// How much of each kind of output is kept: as much as a pipe holds.
+/// How much of each output is kept: as much as a pipe holds.
 const MAX_OUTPUT: usize = 65536;
-/// How often a process is looked at that is traced.
+/// How often a traced process is checked.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What a process wrote and how it ended.
+/// The output and the end of a process.
 pub struct ProcessOutput {
     /// How it ended.
     pub status: ExitStatus,
@@ -26,21 +26,21 @@ pub struct ProcessOutput {
     pub stderr: Vec<u8>,
 }
 
-/// Runs a command without input and collects its output (64 kB at most of each kind).
+/// Runs a command without input and collects its output (at most 64 kB of each kind).
 ///
-/// Returns Ok(None) when it did not end within `limit`; it and its children are killed then. Whom it leaves behind holding its
-/// output is not waited for.
+/// Returns Ok(None) if it did not end within `limit`; then it and its children are killed. Does not wait for processes
+/// that it leaves behind, even if they hold its output.
 pub fn run(command: &mut Command, limit: Duration) -> io::Result<Option<ProcessOutput>> {
     run_until(command, limit, None::<&UnixStream>)
 }
 
-/// The same, and it is killed as well when `wake` becomes readable.
+/// The same, but also kills it when `wake` becomes readable.
 pub fn run_until(command: &mut Command, limit: Duration, wake: Option<impl AsFd>) -> io::Result<Option<ProcessOutput>> {
     run_watched(command, limit, wake, None, None)
 }
 
-/// The same for a process that is traced, or at a terminal. `watch` is called again and again until it has ended, and lets it go on where
-/// it has stopped. What it writes to the terminal stands behind its standard output.
+/// The same for a process that is traced, or runs at a terminal. Calls `watch` repeatedly until the process has ended;
+/// `watch` continues it after a stop. Its output to the terminal is appended to its standard output.
 pub fn run_watched(
     command: &mut Command,
     limit: Duration,
@@ -51,7 +51,7 @@ pub fn run_watched(
     use std::os::unix::process::CommandExt;
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let other_end = terminal.map(|terminal| terminal.attach(command)).transpose()?;
-    // The command holds the terminal for as long as we read: the kernel may drop what was written right before its last close.
+    // Keep the terminal open while reading: the kernel may drop output written right before the last close.
     let mut child = command.spawn()?;
     let mut stdout = Collected::new(child.stdout.take())?;
     let mut stderr = Collected::new(child.stderr.take())?;
@@ -80,7 +80,7 @@ pub fn run_watched(
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         };
-        // After the end once more: what was written last is in the pipes by then.
+        // Collect once more: the last output is in the pipes by now.
         stdout.collect()?;
         stderr.collect()?;
         shown.collect()?;
@@ -92,7 +92,7 @@ pub fn run_watched(
     }
 }
 
-/// Kills a child and its group, as [`kill_group`]. One that is traced may stop at its end, and has to be let go.
+/// Kills a child and its group like [`kill_group`]. A traced child may stop at its end and must be continued.
 fn kill(mut child: Child, ended: &OwnedFd, watch: Option<&mut dyn FnMut(&Child)>) -> io::Result<()> {
     if let Some(watch) = watch {
         let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
@@ -104,9 +104,9 @@ fn kill(mut child: Child, ended: &OwnedFd, watch: Option<&mut dyn FnMut(&Child)>
     Ok(())
 }
 
-/// One kind of output of a child, read as it comes.
+/// One kind of output of a child, read as it arrives.
 struct Collected<P> {
-    /// None once all writers are gone.
+    /// None once all writers have closed it.
     pipe: Option<P>,
     bytes: Vec<u8>,
 }
@@ -119,7 +119,8 @@ impl<P: Read + AsFd> Collected<P> {
         Ok(Collected { pipe, bytes: Vec::new() })
     }
 
-    /// Takes what is in the pipe, as much as a pipe holds: a child that goes on writing does not keep us here. What is too much is dropped.
+    /// Reads what is in the pipe, at most as much as a pipe holds, so a child that keeps writing does not block us.
+    /// Drops the excess.
     fn collect(&mut self) -> io::Result<()> {
         let Some(pipe) = &mut self.pipe else { return Ok(()) };
         let mut buffer = [0; MAX_OUTPUT];
@@ -134,7 +135,7 @@ impl<P: Read + AsFd> Collected<P> {
 }
 
 impl<P: Read + AsFd> Collected<P> {
-    /// Takes all that there is. Of a terminal a read brings a part, but waits for what is on its way.
+    /// Reads everything. A read from a terminal returns only a part, but waits for pending output.
     fn collect_rest(&mut self) -> io::Result<()> {
         while let before @ ..MAX_OUTPUT = self.bytes.len() {
             self.collect()?;
@@ -146,14 +147,14 @@ impl<P: Read + AsFd> Collected<P> {
     }
 }
 
-/// Kills a child that leads a process group, with all of the group, and reaps it.
+/// Kills a child that leads a process group, together with the group, and reaps it.
 pub fn kill_group(child: &mut Child) {
-    // Both fail only when there is nobody left to kill.
+    // Both fail only if no process is left.
     let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
     let _ = child.wait();
 }
 
-/// A duration as `poll` takes it.
+/// A duration in the form that `poll` takes.
 pub fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec: duration.as_secs() as i64, tv_nsec: i64::from(duration.subsec_nanos()) }
 }

@@ -1,30 +1,30 @@
-//! The few facts about an ELF executable that decide whether it can be frozen.
+//! The properties of an ELF executable that decide whether it can be frozen.
 
 use object::elf::{FileHeader32, FileHeader64, EM_X86_64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{FileKind, LittleEndian};
 
-/// What kind of executable a file is.
+/// The kind of an executable.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Executable {
-    /// An x86-64 program that the given loader starts.
+    /// An x86-64 program with this loader.
     Dynamic {
         /// Path of the loader, such as `/lib64/ld-linux-x86-64.so.2`.
         loader: String,
     },
-    /// An x86-64 program without a loader: nothing can be preloaded into it.
+    /// An x86-64 program without a loader; no library can be preloaded into it.
     Static,
     /// A program for another processor, by its number in the ELF header.
     Other {
         /// The `e_machine` field.
         machine: u16,
     },
-    /// No ELF file, or one that is cut off.
+    /// Not an ELF file, or a truncated one.
     Unknown,
 }
 
 impl Executable {
-    /// Looks at the bytes of a file.
+    /// Parses the bytes of a file.
     pub fn parse(file: &[u8]) -> Self {
         parse(file).unwrap_or(Executable::Unknown)
     }

@@ -1,28 +1,28 @@
-//! Just-in-time compilers, and which of them an image can hold the code of.
+//! Just-in-time compilers, and whose code an image can hold.
 
 use std::ffi::OsStr;
 
-/// CRuby versions whose YJIT can be frozen. tests/ruby/yjit_test.rb has run on 3.3; run it on another version where there is one. The front
-/// end has the first of them (`YJIT_SINCE` in compilers.rb).
+/// CRuby versions whose YJIT can be frozen. tests/ruby/yjit_test.rb has run on 3.3; run it on each new version. The
+/// front end has the first of them (`YJIT_SINCE` in compilers.rb).
 pub const YJIT: [&str; 2] = ["3.3", "3.4"];
 
-/// CPython versions whose compiler can be frozen. Run tests/images/test_jit_python.py on another one, and the behaviour table with PYTHON_JIT=1
-/// (tests/behaviour/README.md).
+/// CPython versions whose compiler can be frozen. Run tests/images/test_jit_python.py on each new version, and the
+/// behaviour table with PYTHON_JIT=1 (tests/behaviour/README.md).
 pub const CPYTHON: [&str; 2] = ["3.14", "3.15"];
 
-/// What an option asks of a compiler.
+/// The compiler that an option requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JitOption {
-    /// YJIT's, or one that leaves the choice to Ruby (`--jit`).
+    /// YJIT, or any compiler that Ruby chooses (`--jit`).
     Yjit,
-    /// YJIT's, to write about the code that it makes.
+    /// YJIT, with a log of the code that it generates.
     WritesOfCode,
-    /// MJIT's or RJIT's.
+    /// MJIT or RJIT.
     Other,
 }
 
 impl JitOption {
-    /// Why no image is made with it in any version, as the message about an option continues.
+    /// Why no version can be frozen with it, worded to continue the message about an option.
     pub fn refused(self) -> Option<&'static str> {
         match self {
             JitOption::Yjit => None,
@@ -32,7 +32,8 @@ impl JitOption {
     }
 }
 
-/// What one word of a command line or of RUBYOPT asks of a compiler; None for other options, and for those that turn one off.
+/// The compiler that a word of a command line or of RUBYOPT requests; None for other options, and for those that turn a
+/// compiler off.
 pub fn option(word: &OsStr) -> Option<JitOption> {
     let text = word.to_string_lossy();
     let long = text.strip_prefix("--")?;
@@ -42,7 +43,7 @@ pub fn option(word: &OsStr) -> Option<JitOption> {
     compiler(long.strip_prefix("enable-").unwrap_or(long))
 }
 
-/// `option`: without the dashes in front of it.
+/// `option` comes without its leading dashes.
 fn compiler(option: &str) -> Option<JitOption> {
     let name = option.split('=').next().unwrap_or_default();
     let (compiler, setting) = name.split_once('-').unwrap_or((name, ""));
@@ -56,7 +57,7 @@ fn compiler(option: &str) -> Option<JitOption> {
     }
 }
 
-/// Why no image is made with this value of RUBYOPT. `minor`: the version of Ruby, such as `3.3`.
+/// Why no image can be made with this value of RUBYOPT. `minor` is the version of Ruby, such as `3.3`.
 pub fn refused_in_rubyopt(value: &OsStr, minor: &str) -> Option<String> {
     let text = value.to_string_lossy();
     text.split_whitespace().find_map(|word| {

@@ -1,4 +1,4 @@
-//! From what a person types to a runtime, its options and the program's main part.
+//! Resolves a command as the user types it to a runtime, its options and the program's main part.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -27,7 +27,7 @@ pub use probe::{loader_of, looks_like_interpreter, probe, range, Language, Runti
 pub use resolve::{resolve, resolve_knowing, Shim};
 pub use shell::{shim_manager, KnownShims};
 
-/// What kind of main part a command has.
+/// The kind of a command's main part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MainKind {
     /// None: the interpreter alone, or `-` for a program on standard input.
@@ -52,23 +52,23 @@ impl MainKind {
     }
 }
 
-/// An argv, taken apart.
+/// A parsed argv.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Main {
-    /// What kind of main part there is.
+    /// The kind of the main part.
     pub kind: MainKind,
-    /// The whole argv. Equal to what the kernel would be given, but for combined flags such as `-Im`, which are separated.
+    /// The whole argv. Equals the kernel's, except that combined flags such as `-Im` are separated.
     pub argv: Vec<OsString>,
     /// Index in `argv` of the first element after the interpreter's options.
     pub index: usize,
-    /// Absolute path of the script, when that is the main part.
+    /// Absolute path of the script, if that is the main part.
     pub script: Option<PathBuf>,
 }
 
 impl Main {
-    /// Takes `argv` apart by the rules of the language's interpreter.
+    /// Parses `argv` by the rules of the language's interpreter.
     ///
-    /// Fails for options that cannot be honoured by an image, and for a script that cannot be read.
+    /// Fails for options that an image cannot honour, and for a script that cannot be read.
     pub fn split(language: Language, argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
         match language {
             Language::Python => python::split(argv),
@@ -81,7 +81,7 @@ impl Main {
         &self.argv[1..self.index]
     }
 
-    /// What `-m` names, as a file would be called.
+    /// The module of `-m`, as a file name.
     pub fn module(&self) -> Option<OsString> {
         let (first, more) = self.rest().split_first()?;
         let name = match first.as_encoded_bytes().strip_prefix(b"-m") {
@@ -93,14 +93,14 @@ impl Main {
         Some([name, OsStr::new(".py")].into_iter().collect())
     }
 
-    /// What follows the interpreter's options.
+    /// The arguments after the interpreter's options.
     pub fn rest(&self) -> &[OsString] {
         &self.argv[self.index..]
     }
 }
 
-/// The language of a command that is an interpreter, or leads to one. What cannot be followed to its end, such as the shell script that
-/// starts JRuby, is told by its name.
+/// The language of a command that is an interpreter or leads to one. A command that cannot be resolved, such as the
+/// shell script that starts JRuby, is judged by its name.
 pub fn language_of(command: &[OsString]) -> Option<Language> {
     let search_path = std::env::var_os("PATH").unwrap_or_default();
     match resolve(command, &search_path) {
@@ -109,19 +109,19 @@ pub fn language_of(command: &[OsString]) -> Option<Language> {
     }
 }
 
-/// The language that an interpreter's file is named for.
+/// The language in the name of an interpreter's file.
 fn named_for(path: &Path) -> Option<Language> {
     let name = path.file_name().unwrap_or_default();
     let is_ruby = name.to_string_lossy().contains("ruby");
     looks_like_interpreter(name).then_some(if is_ruby { Language::Ruby } else { Language::Python })
 }
 
-/// Whether a file has the name of a Ruby of some kind.
+/// Whether a file is named like a Ruby of some kind.
 pub fn is_ruby(path: &Path) -> bool {
     named_for(path) == Some(Language::Ruby)
 }
 
-/// The absolute path of a script that can be read.
+/// The absolute path of a script, if it can be read.
 fn readable_script(path: &OsStr) -> Result<PathBuf> {
     let path = Path::new(path);
     let metadata = path.metadata().map_err(|error| Failure::io("read the script", path, &error))?;

@@ -1,4 +1,4 @@
-//! Hears whether a program says anything where nobody looks.
+//! Detects whether a program writes to an output that nobody reads.
 
 use std::fs::File;
 use std::io::{self, PipeWriter, Read, Write};
@@ -7,30 +7,31 @@ use std::sync::mpsc::{channel, Receiver};
 use std::thread;
 use std::time::Duration;
 
-/// What no program says.
+/// A text that no program writes.
 const END: &[u8] = b"\0the end\0";
-/// How long what was said last may take to come, after the program has ended.
+/// How long the last output may take to arrive after the program has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Reads what a program writes, to the end.
+/// Reads all output of a program.
 pub struct Listener {
-    /// Where the program writes.
+    /// The end that the program writes to.
     end: File,
     /// How many bytes came before [`END`].
     heard: Receiver<usize>,
 }
 
 impl Listener {
-    /// Of a pipe, and its writing end.
+    /// A listener on a pipe, and the pipe's writing end.
     pub fn on_pipe() -> io::Result<(Listener, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         Ok((Listener::on(File::from(OwnedFd::from(reader)), OwnedFd::from(writer.try_clone()?)), writer))
     }
 
-    /// Reads `other_end`, where what is written to `end` comes.
+    /// Reads `other_end`, which receives what is written to `end`.
     pub(crate) fn on(mut other_end: File, end: OwnedFd) -> Listener {
         let (sender, heard) = channel();
-        // It ends with the listener: nobody else writes END, and without it the pipe or terminal is closed (EIO of a terminal).
+        // The thread ends with the listener: only the listener writes END, and without END the pipe or terminal is
+        // closed (EIO from a terminal).
         thread::spawn(move || {
             let (mut count, mut last, mut piece) = (0, Vec::new(), [0; 4096]);
             while let Ok(size @ 1..) = other_end.read(&mut piece) {
@@ -45,10 +46,10 @@ impl Listener {
         Listener { end: end.into(), heard }
     }
 
-    /// Whether the program has said anything. To be called when it has ended; what it has left running may say more, of which nobody hears.
-    /// Where that cannot be found out, it has.
+    /// Whether the program has written anything; true if that is unknown. Call it after the program has ended. Output
+    /// of processes that it left running may come later and is not detected.
     pub fn has_heard(self) -> bool {
-        // A terminal that the program has stopped takes nothing.
+        // A terminal that the program has stopped accepts no output.
         let Listener { mut end, heard } = self;
         thread::spawn(move || end.write_all(END));
         heard.recv_timeout(LAST_WORDS) != Ok(0)

@@ -1,4 +1,4 @@
-//! Which file a command name means: what the shell does before the kernel starts it.
+//! Finds the file that a command name means, as a shell does.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -8,7 +8,7 @@ use failure::{reason, Failure, Result};
 use image_file::kind::Kind;
 use rustix::fs::{access, Access};
 
-/// PATH when there is none, as shells have it.
+/// The default of PATH, as in shells.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The value of PATH.
@@ -16,8 +16,8 @@ pub fn search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into())
 }
 
-/// Finds the file that `name` starts: `name` itself when it holds a slash, otherwise the first executable of that name
-/// in `search_path` (the value of PATH). Symbolic links are kept, since a virtual environment is told by its link.
+/// Finds the file that `name` starts: `name` itself if it contains a slash, otherwise the first executable of that name
+/// in `search_path` (the value of PATH). Symbolic links are kept, since the link identifies a virtual environment.
 pub fn locate(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
     if name.is_empty() {
         return Err(Failure::refusal("the command is an empty string: say which program to freeze, after --."));
@@ -51,7 +51,7 @@ pub fn locate(name: &OsStr, search_path: &OsStr) -> Result<PathBuf> {
     Err(Failure::refusal(format!("cannot find the command {}: it is in no directory of PATH.{here}", name.display())))
 }
 
-/// What to say of an image in the place of a command.
+/// The message about an image in place of a command.
 pub fn image_refusal(image: &Path) -> Failure {
     Failure::refusal(format!(
         "{0} is an image already: expected the Python or Ruby command to make one of. To make this image again as it was \
@@ -61,7 +61,7 @@ pub fn image_refusal(image: &Path) -> Failure {
     ))
 }
 
-/// Fails unless `path` is a file that may be executed.
+/// Fails unless `path` is an executable file.
 fn executable(path: &Path) -> Result<()> {
     let metadata = path.metadata().map_err(|error| Failure::io("start", path, &error))?;
     if metadata.is_dir() {

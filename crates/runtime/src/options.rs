@@ -1,21 +1,21 @@
-//! How both interpreters' option tables are read: letters, combined or with a value.
+//! Types for the option tables of both interpreters: letters, combined or with a value.
 
-/// What a one-letter option takes and what freezing makes of it.
+/// What a one-letter option takes, and whether an image can honour it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Letter {
-    /// Nothing; it holds for the boot.
+    /// Nothing. It applies to the boot.
     Flag,
-    /// A value, attached or in the next argument.
+    /// A value, in the same or the next argument.
     Value,
-    /// The rest of its own argument, which may be empty.
+    /// The rest of its argument, which may be empty.
     Attached,
     /// It starts the main part.
     Main,
-    /// It cannot be honoured by an image; why.
+    /// An image cannot honour it, for this reason.
     Refused(&'static str),
 }
 
-/// What an image cannot do, as the message about an option continues.
+/// Reasons why an image cannot honour an option, worded to continue the message about it.
 pub mod refused {
     /// It prints something and ends, or prints at every start.
     pub const PRINTS: &str = "it prints before the program starts, which an image has behind it";

@@ -1,4 +1,5 @@
-//! Runs a probe in an interpreter to identify its language, implementation and version, and what of it cannot be frozen yet.
+//! Runs a probe in an interpreter to identify its language, implementation and version, and to find out what in it
+//! cannot be frozen yet.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -24,7 +25,7 @@ pub enum Language {
 /// An interpreter that can be frozen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runtime {
-    /// What it runs.
+    /// Its language.
     pub language: Language,
     /// Name and version, such as `CPython 3.11.7`.
     pub label: String,
@@ -32,19 +33,20 @@ pub struct Runtime {
     pub program: PathBuf,
 }
 
-/// CPython versions tried, `major.minor`; all others are refused. Before one is added: what its start, its end and its main part do
-/// otherwise than the last one's (`sys.version_info` in the front end), and CPython's own tests (tests/runtimes). The other lists of versions
-/// are compared with this one (tests/repository/test_signposts.py).
+/// Tested CPython versions, `major.minor`; others are refused. Before adding one, check how its start, its end and its
+/// main part differ from the last one's (`sys.version_info` in the front end), and run CPython's own tests
+/// (tests/runtimes). tests/repository/test_signposts.py compares the other lists of versions with this one.
 pub const PYTHONS: [&str; 8] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
-/// CRuby versions tried; all others are refused. Before one is added: `RUBY_VERSION` in the front end (with Prism: prism_script.rb), the
-/// length of texts that it keeps inside of their objects (`LONG_NAME` in main_script.rb and crates/installation lib.rs), the types in
-/// crates/archive-ruby optional.rs, and tests/runtimes. The other lists are compared with this one (tests/repository/test_signposts.py).
+/// Tested CRuby versions; others are refused. Before adding one, check `RUBY_VERSION` in the front end (with Prism:
+/// prism_script.rb), the length of texts embedded in objects (`LONG_NAME` in main_script.rb and crates/installation
+/// lib.rs), the types in crates/archive-ruby optional.rs, and run tests/runtimes. tests/repository/test_signposts.py
+/// compares the other lists with this one.
 pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 
-/// An interpreter answers within this, or it is not one.
+/// An interpreter answers within this time.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Works in Python 2.7 and in every implementation; imports nothing, so it answers fast and reads no user's files.
+/// Works in Python 2.7 and in every implementation. It imports nothing, so it is fast and reads no files of the user.
 const PYTHON_PROBE: &str = r#"
 import sys
 try:
@@ -67,15 +69,15 @@ jit = defined?(RubyVM::YJIT) && RubyVM::YJIT.enabled? ? 'YJIT' : ''
 $stdout.write(['ruby', engine, RUBY_VERSION, '', jit, exe, RbConfig.ruby].join("\0"))
 "#;
 
-/// Runs the probe in the interpreter at `program`. `environment` is the one that the freeze will have.
+/// Runs the probe in the interpreter at `program`. `environment` is that of the freeze.
 ///
-/// Fails with a refusal when the file is no interpreter, or one that cannot be frozen; the message says which.
+/// Refuses a file that is not an interpreter, or one that cannot be frozen; the message says which.
 pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Runtime> {
     let file = trust::look::read(program).map_err(|error| Failure::io("read", program, &error))?;
     check_executable(program, &file)?;
     let language = language_of(program, &file)?;
     let answer = answer(program, language, environment)?;
-    // A wrapper (a shim that is a program) answers for another file: freeze that one.
+    // A wrapper (a shim that is a program) answers for another file. Freeze that one.
     let real = PathBuf::from(&answer.exe);
     let own = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let program =
@@ -96,7 +98,7 @@ pub fn loader_of(program: &Path) -> Result<PathBuf> {
     check_executable(program, &file)
 }
 
-/// Refuses what cannot have the freezer preloaded; returns the loader of what can.
+/// Refuses a program into which the freezer cannot be preloaded; returns the loader of any other.
 fn check_executable(program: &Path, file: &[u8]) -> Result<PathBuf> {
     let path = program.display();
     match Executable::parse(file) {
@@ -116,7 +118,7 @@ fn check_executable(program: &Path, file: &[u8]) -> Result<PathBuf> {
     }
 }
 
-/// Tells by file name, or by what an interpreter's `main` calls, which language to ask in.
+/// Guesses the language for the probe from the file name, or from a function that an interpreter's `main` calls.
 fn language_of(program: &Path, file: &[u8]) -> Result<Language> {
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     let names = [program, &real].map(|path| path.file_name().unwrap_or_default().as_bytes().to_owned());
@@ -137,11 +139,11 @@ fn language_of(program: &Path, file: &[u8]) -> Result<Language> {
 }
 
 fn contains(file: &[u8], symbol: &[u8]) -> bool {
-    // NUL-terminated, as it stands in a symbol table.
+    // NUL-terminated, as in a symbol table.
     file.split(|&byte| byte == 0).any(|word| word == symbol)
 }
 
-/// What an interpreter says about itself.
+/// An interpreter's answer to the probe.
 struct ProbeReply {
     language: Language,
     implementation: String,
@@ -206,7 +208,7 @@ impl ProbeReply {
         self.version.rsplit_once('.').map_or(self.version.as_str(), |(minor, _)| minor)
     }
 
-    /// Refuses what was not tried, by name.
+    /// Refuses an untested interpreter by name.
     fn check(&self, program: &Path) -> Result<()> {
         let label = self.label();
         let (own, tried): (_, &[&str]) = match self.language {
@@ -233,7 +235,7 @@ impl ProbeReply {
     }
 }
 
-/// `3.8 to 3.15`, or the only version there is.
+/// `3.8 to 3.15`, or the only version.
 pub fn range(versions: &[&str]) -> String {
     match versions {
         [only] => (*only).to_owned(),
@@ -246,7 +248,7 @@ fn not_yet(what: &str, why: &str) -> Failure {
     Failure::refusal(format!("{what} cannot be frozen: not yet. Here {why}. The program itself runs as before."))
 }
 
-/// Whether a file name looks like an interpreter's, for the list of `snapboot check`.
+/// Whether a file is named like an interpreter, for the list of `snapboot check`.
 pub fn looks_like_interpreter(name: &OsStr) -> bool {
     let text = name.to_string_lossy();
     ["python", "pypy", "ruby", "jruby", "truffleruby"].iter().any(|start| {

@@ -1,4 +1,4 @@
-//! CPython's command line: which part is the interpreter's own, and where the program begins.
+//! CPython's command line: separates the interpreter's own options from the program.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -26,7 +26,7 @@ pub fn is_interactive(options: &[OsString]) -> bool {
     has_flag(options, b"i")
 }
 
-/// Whether an interpreter with these options runs what it finds in PYTHONPATH at its start: not with -I, -E and -S.
+/// Whether an interpreter with these options runs modules from PYTHONPATH at its start: not with -I, -E and -S.
 pub fn runs_site(options: &[OsString]) -> bool {
     !has_flag(options, b"IES")
 }
@@ -76,7 +76,7 @@ pub fn split(argv: Vec<OsString>) -> Result<Main> {
             let name = bytes[position];
             match letter(name) {
                 Some(Letter::Main) => {
-                    // Flags combined with it stand alone from here on, so that all options come before the main part.
+                    // From here on, flags combined with it stand alone, so that all options precede the main part.
                     if position > 1 {
                         done.push(OsString::from_vec(bytes[..position].to_vec()));
                     }

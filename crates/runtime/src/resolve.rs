@@ -1,4 +1,4 @@
-//! What the shell and the kernel would finally start for a command: shebangs, `env` and shims followed to the end.
+//! Resolves a command to the program that the shell and the kernel finally start, through shebangs, `env` and shims.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -16,30 +16,30 @@ use super::shell::{self, KnownShims};
 pub struct Resolved {
     /// The interpreter's file; absolute, symbolic links kept.
     pub program: PathBuf,
-    /// The argv it gets.
+    /// Its argv.
     pub argv: Vec<OsString>,
-    /// The file that the command named first; the default image name comes from it.
+    /// The file that the command names. The default image name comes from it.
     pub named: PathBuf,
-    /// The file that the kernel executes last, which gives the process its name (comm): a script whose first line names the interpreter
-    /// itself, or the interpreter, where `env`, a shell or a shim start it.
+    /// The file that the kernel executes last, which gives the process its name (comm): a script whose first line names
+    /// the interpreter itself; otherwise the interpreter, if `env`, a shell or a shim starts it.
     pub executed: PathBuf,
-    /// Files that were followed on the way, the command itself first.
+    /// The files on the way, the command itself first.
     pub followed: Vec<PathBuf>,
     /// The shim that was followed, if any.
     pub shim: Option<Shim>,
 }
 
-/// A version manager's program that stands for another one, such as `python` of pyenv.
+/// A program of a version manager that starts another one, such as `python` of pyenv.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shim {
     /// The shim.
     pub script: PathBuf,
-    /// What it leads to now.
+    /// The program that it currently starts.
     pub program: PathBuf,
 }
 
 impl Shim {
-    /// What the user of an image should know of it.
+    /// The message to the user about it.
     pub fn note(&self) -> String {
         format!(
             "{} is a shim; the image keeps to what that leads to now, {}",
@@ -49,18 +49,18 @@ impl Shim {
     }
 }
 
-/// The kernel follows five scripts; `env` and shims add steps of their own.
+/// The kernel follows five scripts; `env` and shims add further steps.
 const MAX_STEPS: usize = 12;
-/// Enough for a first line and for the lines of a shell trick.
+/// Enough for a first line and for the lines of a shell trick (bytes).
 const START: u64 = 4096;
 
-/// Follows `command` to the executable that is started in the end. `search_path` is the value of PATH.
+/// Resolves `command` to the executable that is finally started. `search_path` is the value of PATH.
 pub fn resolve(command: &[OsString], search_path: &OsStr) -> Result<Resolved> {
     resolve_knowing(command, search_path, &|_, _| None)
 }
 
-/// Like [`resolve`], for who remembers where shims lead. `known`: gets a shim and its text, and tells that, if it knows; only then the shim's
-/// manager need not be run, which takes its time.
+/// Like [`resolve`], for a caller that caches shims. `known` gets a shim and its text, and returns the program if it is
+/// cached. Otherwise the shim's manager is run, which takes time.
 pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownShims<'_>) -> Result<Resolved> {
     let mut argv = command.to_vec();
     let mut program = locate(&argv[0], search_path)?;
@@ -146,7 +146,7 @@ fn env_refusal(argument: &OsStr) -> Failure {
     ))
 }
 
-/// Whether an option of a shell, without its dash, says that a command's text follows.
+/// Whether an option of a shell, without its dash, means that the text of a command follows.
 fn runs_text(option: &str) -> bool {
     !option.starts_with('-') && option.contains('c')
 }

@@ -1,4 +1,4 @@
-//! CRuby's command line: which part is the interpreter's own, and where the program begins.
+//! CRuby's command line: separates the interpreter's own options from the program.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -25,10 +25,10 @@ fn letter(letter: u8) -> Option<Letter> {
 
 /// Long options that may have their value in the next argument.
 const LONG_WITH_VALUE: [&str; 5] = ["disable", "enable", "encoding", "external-encoding", "internal-encoding"];
-/// Long options that hold for the boot, with `=VALUE` or without.
+/// Long options that apply to the boot, with or without `=VALUE`.
 const LONG: [&str; 6] =
     ["debug", "debug-frozen-string-literal", "backtrace-limit", "verbose", "parser", "crash-report"];
-/// Splits the argv of a CRuby call. `search_path` is the value of PATH, where `-S` looks for scripts.
+/// Splits the argv of a CRuby call. `-S` looks scripts up in `search_path`, the value of PATH.
 pub fn split(argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
     let mut index = 1;
     let mut in_path = false;
@@ -70,7 +70,7 @@ pub fn split(argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
     Ok(Main { kind, argv, index, script })
 }
 
-/// How many arguments a long option takes, itself included.
+/// The number of arguments that a long option takes, including itself.
 fn long_option(argument: &OsStr, long: &str) -> Result<usize> {
     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
     if let Some(option) = jit::option(argument) {
@@ -85,7 +85,7 @@ fn long_option(argument: &OsStr, long: &str) -> Result<usize> {
     Err(refusal(argument, "it is unknown here, or it prints something and ends"))
 }
 
-/// How many arguments a group of one-letter options takes, itself included; None when it starts the main part.
+/// The number of arguments that a group of one-letter options takes, including itself; None if it starts the main part.
 fn short_options(argument: &OsStr, letters: &[u8]) -> Result<Option<usize>> {
     for (position, name) in letters.iter().enumerate() {
         match letter(*name) {
@@ -93,7 +93,7 @@ fn short_options(argument: &OsStr, letters: &[u8]) -> Result<Option<usize>> {
             Some(Letter::Attached) => break,
             Some(Letter::Value) if position + 1 < letters.len() => break,
             Some(Letter::Value) => return Ok(Some(2)),
-            // Options combined with -e stay with it: Ruby reads them all before it runs anything.
+            // Options combined with -e stay with it: Ruby reads all of them before it runs anything.
             Some(Letter::Main) => return Ok(None),
             Some(Letter::Refused(why)) => return Err(refusal(argument, why)),
             None => return Err(refusal(argument, "CRuby does not know it")),

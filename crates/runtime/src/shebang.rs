@@ -1,29 +1,29 @@
-//! First lines of scripts, as the kernel, `env` and the installers' shell tricks have them.
+//! Parses first lines of scripts: shebangs, `env` commands and installers' shell tricks.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// What the kernel reads of a script: the interpreter and at most one argument.
+/// The kernel's reading of a script: the interpreter and at most one argument.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Shebang {
     /// Path of the interpreter, as written.
     pub interpreter: OsString,
-    /// All that follows it, as one argument.
+    /// The rest of the line, as one argument.
     pub argument: Option<OsString>,
 }
 
-/// The kernel looks at no more bytes of a file than these.
+/// The kernel reads at most this many bytes of a script.
 const KERNEL_READS: usize = 256;
 
 impl Shebang {
-    /// Parses the start of a file. None when it is no script, or its interpreter's path does not fit into what the kernel
+    /// Parses the start of a file. None if it is not a script, or if the interpreter's path exceeds what the kernel
     /// reads.
     pub fn parse(file: &[u8]) -> Option<Self> {
         let read = &file[..file.len().min(KERNEL_READS)];
         let line = read.strip_prefix(b"#!")?;
         let line = match line.iter().position(|&byte| byte == b'\n') {
             Some(end) => &line[..end],
-            // Cut off by the kernel's limit: usable only when the interpreter itself was not cut.
+            // Truncated by the kernel's limit: usable only if the interpreter itself is complete.
             None if read.len() == KERNEL_READS && !trim(line).iter().any(|byte| is_blank(*byte)) => return None,
             None => line,
         };
@@ -59,9 +59,10 @@ fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// What `env ARGS` would start, or the part of ARGS that Snapboot cannot follow.
+/// The command that `env ARGS` starts, or the part of ARGS that Snapboot does not support.
 ///
-/// Follows `env PROGRAM ARGS`, `env -- PROGRAM` and `env -S 'PROGRAM ARGS'` (also `-SPROGRAM`, `--split-string=...`, `-vS`).
+/// Supports `env PROGRAM ARGS`, `env -- PROGRAM` and `env -S 'PROGRAM ARGS'` (also `-SPROGRAM`, `--split-string=...`,
+/// `-vS`).
 pub fn env_command(arguments: &[OsString]) -> Result<Vec<OsString>, OsString> {
     let mut rest: Vec<OsString> = arguments.to_vec();
     loop {
@@ -86,8 +87,8 @@ pub fn env_command(arguments: &[OsString]) -> Result<Vec<OsString>, OsString> {
     }
 }
 
-/// Splits a line into words as a shell does: blanks, quotes and backslashes. None when a quote is not closed or something
-/// would have to be expanded (`$`, a backquote).
+/// Splits a line into words like a shell: blanks, quotes and backslashes. None if a quote is not closed or something
+/// needs expansion (`$`, a backquote).
 pub fn words(line: &[u8]) -> Option<Vec<OsString>> {
     let (mut all, mut word, mut quote) = (Vec::new(), None::<Vec<u8>>, None);
     let mut bytes = line.iter().copied();

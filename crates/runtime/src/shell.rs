@@ -1,5 +1,5 @@
-//! Shell scripts that do nothing but start a Python or Ruby program: installers' long-shebang trick, and the shims of
-//! pyenv and rbenv.
+//! Shell scripts that only start a Python or Ruby program: the long-shebang trick of installers, and the shims of pyenv
+//! and rbenv.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,18 +12,18 @@ use failure::{Failure, Result};
 use super::shebang::words;
 use crate::deadline;
 
-/// Shims may have to start several shells.
+/// A shim may start several shells.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Tells where a shim leads, which it gets with its text; see [`crate::resolve_knowing`].
+/// Looks up the program behind a shim, given the shim and its text; see [`crate::resolve_knowing`].
 pub type KnownShims<'a> = dyn Fn(&Path, &[u8]) -> Option<PathBuf> + 'a;
 
-/// What a shell script stands for.
+/// The program that a shell script starts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Followed {
     /// The argv that replaces the script's own, up to the script's arguments.
     pub argv: Vec<OsString>,
-    /// Whether it is a shim, which leads elsewhere when the user chooses another version.
+    /// Whether the script is a shim, whose program depends on the version that the user chooses.
     pub is_shim: bool,
 }
 
@@ -32,7 +32,7 @@ pub fn is_shell(name: &OsStr) -> bool {
     ["sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"].iter().any(|shell| name == *shell)
 }
 
-/// Finds out what `script`, with content `text`, starts. `known`: see [`crate::resolve_knowing`].
+/// Finds the program that `script`, with content `text`, starts. `known`: see [`crate::resolve_knowing`].
 pub fn follow(script: &Path, text: &[u8], known: &KnownShims<'_>) -> Result<Followed> {
     let name = script.file_name().unwrap_or(OsStr::new(""));
     if let Some(mut argv) = exec_trick(script, text) {
@@ -67,7 +67,7 @@ pub fn follow(script: &Path, text: &[u8], known: &KnownShims<'_>) -> Result<Foll
     Ok(Followed { argv: vec![program.into_os_string()], is_shim: true })
 }
 
-/// Runs what names the real program on its first line of output.
+/// Runs a command that prints the path of the real program on its first line.
 fn answer(script: &Path, command: &mut Command) -> Result<PathBuf> {
     let failed = |why: &str| {
         Failure::refusal(format!(
@@ -87,10 +87,10 @@ fn answer(script: &Path, command: &mut Command) -> Result<PathBuf> {
     Err(failed(said.lines().next().unwrap_or("it did not name a program")))
 }
 
-/// The argv before `"$0" "$@"` of an `exec` that a script's first lines hold.
+/// The argv before `"$0" "$@"` in an `exec` of a script's first lines.
 ///
-/// pip, conda and uv write `#!/bin/sh` and `'''exec' "/long path/python" "$0" "$@"` when the path is too long for the
-/// kernel or holds a blank: a shell runs the second line, and Python reads it as a string.
+/// pip, conda and uv write `#!/bin/sh` and `'''exec' "/long path/python" "$0" "$@"` if the path is too long for the
+/// kernel or contains a blank: a shell runs the second line, and Python reads it as a string.
 fn exec_trick(script: &Path, text: &[u8]) -> Option<Vec<OsString>> {
     let line =
         text.split(|&byte| byte == b'\n').skip(1).take(3).find(|line| {
@@ -107,8 +107,8 @@ fn exec_trick(script: &Path, text: &[u8]) -> Option<Vec<OsString>> {
     (!argv.is_empty()).then_some(argv)
 }
 
-/// The same for a relocatable virtual environment, whose scripts look for the interpreter beside themselves:
-/// `'''exec' "$(dirname -- "$(realpath -- "$0")")"/'python' "$0" "$@"`.
+/// The same for a relocatable virtual environment, whose scripts find the interpreter in their own directory: `'''exec'
+/// "$(dirname -- "$(realpath -- "$0")")"/'python' "$0" "$@"`.
 fn relocatable(script: &Path, line: &str) -> Option<Vec<OsString>> {
     let (exec, rest) = line.split_once("\"$(dirname")?;
     let (finding, rest) = rest.split_once(")\"/")?;

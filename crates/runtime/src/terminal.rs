@@ -1,4 +1,4 @@
-//! Terminals for processes that are started where nobody has one: a program that looks at its terminal can be booted and tried at one.
+//! Pseudoterminals for boots and training runs, so that a program that checks its terminal can be frozen without one.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -16,13 +16,13 @@ use rustix::termios::{isatty, tcgetwinsize, tcsetwinsize, Winsize};
 
 use crate::listener::Listener;
 
-/// What most programs take where nobody says (columns and rows).
+/// The common default size (columns and rows).
 const USUAL: (u16, u16) = (80, 24);
 
-/// Which of a process' standard streams are a terminal, and how large that is.
+/// Which standard streams of a process are a terminal, and its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
-    /// Input, output and error. At least one of them.
+    /// Input, output and error; at least one of them.
     pub streams: [bool; 3],
     /// Its size (characters).
     pub columns: u16,
@@ -31,7 +31,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// The one of this process; None where no standard stream is a terminal.
+    /// The terminal of this process; None if no standard stream is one.
     pub fn of_this_process() -> Option<Terminal> {
         let (input, output, error) = (io::stdin(), io::stdout(), io::stderr());
         let all = [input.as_fd(), output.as_fd(), error.as_fd()];
@@ -42,13 +42,14 @@ impl Terminal {
         Some(Terminal { streams, columns, rows })
     }
 
-    /// One at all standard streams for programs of this process' user, of the size of the own one where there is one; None where none can be had.
+    /// A terminal at all standard streams for programs of this process' user, in the size of this process' terminal if
+    /// it has one; None if no pseudoterminal is available.
     pub fn for_programs() -> Option<Terminal> {
         let (columns, rows) = Terminal::of_this_process().map_or(USUAL, |own| (own.columns, own.rows));
         Some(Terminal { streams: [true; 3], columns, rows }).filter(Terminal::is_available)
     }
 
-    /// Reads what [`fmt::Display`] writes: `110 80x24`.
+    /// Parses the form of [`fmt::Display`]: `110 80x24`.
     pub fn parse(text: &str) -> Option<Terminal> {
         let (streams, size) = text.split_once(' ')?;
         let (columns, rows) = size.split_once('x')?;
@@ -57,26 +58,26 @@ impl Terminal {
         Some(Terminal { streams, columns: columns.parse().ok()?, rows: rows.parse().ok()? })
     }
 
-    /// Whether such a one can be had here: some containers have none.
+    /// Whether a pseudoterminal is available; some containers have none.
     pub fn is_available(&self) -> bool {
         self.open().is_ok()
     }
 
-    /// Columns and rows of the terminal that each standard stream is.
+    /// The terminal size at each standard stream that is a terminal (columns and rows).
     pub fn windows(&self) -> [Option<(u16, u16)>; 3] {
         self.streams.map(|is_terminal| is_terminal.then_some((self.columns, self.rows)))
     }
 
-    /// Gives a command a terminal of its own at these streams, which is the controlling terminal of nobody. Returns the other end, where
-    /// what is written can be read, until the command is dropped and all that it has started have ended. The last part of it may be
-    /// missing where the command is dropped first.
+    /// Gives a command a terminal of its own at these streams. It is the controlling terminal of no process. Returns
+    /// the other end, from which the output can be read until the command is dropped and all its processes have ended.
+    /// If the command is dropped before the output is read, the last part may be lost.
     pub fn attach(&self, command: &mut Command) -> io::Result<File> {
         let (other_end, terminal) = self.open()?;
         self.attach_to(command, terminal)?;
         Ok(other_end)
     }
 
-    /// The same, and hears whether the command writes anything there.
+    /// The same, with a listener that detects output.
     pub fn attach_listening(&self, command: &mut Command) -> io::Result<Listener> {
         let (other_end, terminal) = self.open()?;
         let end = terminal.try_clone()?;
@@ -98,10 +99,10 @@ impl Terminal {
         Ok(())
     }
 
-    /// The same for a command of which nobody reads what it writes.
+    /// The same for a command whose output nobody reads.
     pub fn attach_unread(&self, command: &mut Command) -> io::Result<()> {
         let mut other_end = self.attach(command)?;
-        // It ends with an error (EIO) when nobody has the terminal any more.
+        // Ends with an error (EIO) once no process has the terminal open.
         thread::spawn(move || io::copy(&mut other_end, &mut io::sink()));
         Ok(())
     }
@@ -140,7 +141,7 @@ mod tests {
         let mut other_end = terminal.attach(&mut command).unwrap();
         command.status().unwrap();
         let mut said = Vec::new();
-        // It comes in pieces.
+        // The output arrives in pieces.
         while !said.ends_with(b"end\r\n") {
             let mut piece = [0; 100];
             let count = other_end.read(&mut piece).unwrap();

@@ -1,9 +1,10 @@
-//! Whether a group has nobody in it but one user: many systems give each user such a group, and let it write to everything of theirs.
+//! Whether a user is alone in a group: many systems give each user such a group, and let it write to all of the user's
+//! files.
 
 use std::fs;
 
-/// Whether nobody is in this group but the user and root, as far as /etc/group and /etc/passwd tell; a group that they do not know of
-/// may have anybody in it.
+/// Whether only the user and root are in this group according to /etc/group and /etc/passwd. A group missing there may
+/// have any members.
 pub fn is_of_user_alone(group: u32, user: u32) -> bool {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     is_alone(&text("/etc/group"), &text("/etc/passwd"), group, user)

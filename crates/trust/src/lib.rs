@@ -1,12 +1,14 @@
-//! Opens files whose content is executed or obeyed, and only those that nobody but this user and root can have put there.
+//! Opens files whose content is executed or obeyed, and only those that only this user or root can have put there.
 //!
-//! The path is walked one component at a time, on descriptors and without following links ([`open`]). Each directory on the way must
-//! belong to the user or to root, and nobody else may write to it; a directory such as /tmp, where everybody may write and the sticky bit
-//! protects each entry, is passed if the entry itself belongs to the user or root. A link is followed if it belongs to them, too: the
-//! walk goes on at its target, under the same rules. So whoever else there is owns nothing on the path, and can swap nothing between
-//! the check and the use. The descriptor that was checked is the one that is returned.
+//! The path is walked one component at a time, on descriptors and without following links ([`open`]). Each directory on
+//! the way must belong to the user or to root, and nobody else may write to it. A directory such as /tmp, where
+//! everybody may write and the sticky bit protects each entry, is accepted if the entry itself belongs to the user or
+//! root. A link is followed if it belongs to them, too; the walk continues at its target under the same rules. So other
+//! users own nothing on the path and can swap nothing between the check and the use. The descriptor returned is the one
+//! that was checked.
 //!
-//! What is only looked at, and may be anybody's, is opened by [`look::open`]: no pipe that lies in its place makes anybody wait.
+//! Files that are only read as data, and may belong to anybody, are opened with [`look::open`], which never blocks on a
+//! pipe.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -30,16 +32,16 @@ use rustix::process::geteuid;
 pub use groups::is_of_user_alone as is_group_of_user_alone;
 pub use refusal::{Refusal, What};
 
-/// As many links are followed as the kernel follows.
+/// The kernel's own limit.
 const MAX_LINKS: usize = 40;
-/// Opens whatever is there, without reading it: no pipe waits, no device answers.
+/// Opens any kind of file without reading it: never blocks on a pipe or a device.
 const ONLY_PATH: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 const OTHERS_ENTER: u32 = 0o011;
 
-/// Opens a regular file for reading that this user or root has put there, and nobody else.
+/// Opens for reading a regular file that only this user or root can have put there.
 pub fn open(path: &Path) -> Result<File, Refusal> {
     let Walk { found: Some(found), is_enclosed, name, directory, .. } = Walk::to(path, Missing::IsRefused)? else {
         return Err(Refusal::io(path, Errno::NOENT));
@@ -47,7 +49,7 @@ pub fn open(path: &Path) -> Result<File, Refusal> {
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
         return Err(Refusal::new(path, What::NoFile));
     }
-    // The same entry of the same directory, which nobody else can have changed meanwhile; what counts is checked once more.
+    // Opens the same entry of the same directory, which nobody else can have changed meanwhile, and checks it again.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = openat(&directory, &name, flags, Mode::empty()).map_err(|errno| Refusal::io(path, errno))?;
     let status = fstat(&file).map_err(|errno| Refusal::io(path, errno))?;
@@ -62,19 +64,19 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Refusal> {
     Ok(content)
 }
 
-/// Checks a file that is open already, by its owner and mode alone: for what the user has named, wherever it lies.
+/// Checks an open file by its owner and mode alone: for files that the user named, wherever they lie.
 pub fn check_open(path: &Path, file: &File) -> Result<(), Refusal> {
     let status = fstat(file).map_err(|errno| Refusal::io(path, errno))?;
     check_file(path, &status, false)
 }
 
-/// Checks a directory and all those above it. What is in a directory that has passed is this user's or root's, as far as they are
-/// the owners: nobody else can have put it there.
+/// Checks a directory and all directories above it. Files in an accepted directory that belong to this user or root
+/// were put there by them.
 pub fn check_directory(path: &Path) -> Result<(), Refusal> {
     directory_status(path).map(drop)
 }
 
-/// As [`check_directory`]; it must be this user's own, and nobody else may write to it, sticky or not.
+/// As [`check_directory`], but the directory must belong to this user and nobody else may write to it, sticky or not.
 pub fn check_own_directory(path: &Path) -> Result<(), Refusal> {
     let (status, is_enclosed) = directory_status(path)?;
     if status.st_uid != geteuid().as_raw() {
@@ -86,19 +88,20 @@ pub fn check_own_directory(path: &Path) -> Result<(), Refusal> {
 fn directory_status(path: &Path) -> Result<(Stat, bool), Refusal> {
     let walk = Walk::to(path, Missing::IsRefused)?;
     match walk.found {
-        // The walk ends in a directory only where no name is left.
+        // The walk ends in a directory only if no component is left.
         None => Ok((fstat(&walk.directory).map_err(|errno| Refusal::io(path, errno))?, walk.is_enclosed)),
         Some(_) => Err(Refusal::new(path, What::NoDirectory)),
     }
 }
 
-/// Checks the directories above a place, as far as they exist: what is made there will be this user's alone.
+/// Checks the existing directories above a path: what is created there will be this user's alone.
 pub fn check_place(path: &Path) -> Result<(), Refusal> {
     Walk::to(path, Missing::IsFine).map(drop)
 }
 
-/// As [`check_place`], for what belongs to a program whose code lies in `base`: who can change that directory has the program execute
-/// their code anyway, so only what lies below it is checked, and the directory's owner is trusted as well.
+/// As [`check_place`], for files of a program whose code lies in `base`. Whoever can change that directory can have the
+/// program execute their code anyway, so only what lies below it is checked, and the directory's owner is trusted as
+/// well.
 pub fn check_place_below(base: &Path, path: &Path) -> Result<(), Refusal> {
     let Ok(below) = path.strip_prefix(base) else { return check_place(path) };
     let cannot = |errno| Refusal::io(base, errno);
@@ -110,14 +113,14 @@ pub fn check_place_below(base: &Path, path: &Path) -> Result<(), Refusal> {
     walk.go(Missing::IsFine)
 }
 
-/// Whether a home directory is this user's, or root's, as those of services are: nobody leaves anything in another user's, where
-/// `sudo -E` may lead.
+/// Whether a home directory belongs to this user, or to root as those of services do. `sudo -E` may lead to another
+/// user's, where nothing may be left.
 pub fn is_home(path: &Path) -> bool {
     let is_own = |status: std::fs::Metadata| status.is_dir() && [0, geteuid().as_raw()].contains(&status.uid());
     path.metadata().is_ok_and(is_own)
 }
 
-/// What to do where a component is not there.
+/// What to do if a component is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     IsRefused,
@@ -131,19 +134,20 @@ struct Also {
     group: Option<u32>,
 }
 
-/// A path on the way to its end.
+/// A walk along a path.
 struct Walk {
-    /// Where it has come to.
+    /// The directory reached so far.
     directory: OwnedFd,
-    /// The path of that, for messages.
+    /// Its path, for messages.
     place: PathBuf,
-    /// What is left of the path.
+    /// The components left.
     rest: VecDeque<OsString>,
     links: usize,
-    /// Whether a directory above lets nobody but its owner in: then no group comes to what lies below it, whatever the modes there.
+    /// Whether a directory above admits only its owner. Then no group can reach the files below it, whatever their
+    /// modes are.
     is_enclosed: bool,
     also: Option<Also>,
-    /// What is there, where the last component is no directory, and its name in `directory`.
+    /// The status of the last component if it is not a directory; its name is in `directory`.
     found: Option<Stat>,
     name: OsString,
 }
@@ -176,7 +180,7 @@ impl Walk {
             match FileType::from_raw_mode(status.st_mode) {
                 FileType::Directory => {
                     let is_up = name == "..";
-                    // Above, other directories protect what is there.
+                    // Above, other directories protect the files.
                     self.is_enclosed &= !is_up;
                     self.place = path;
                     if is_up {
@@ -196,7 +200,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Goes on with the target of a link.
+    /// Continues at the target of a link.
     fn follow(&mut self, path: &Path, link: &OwnedFd, status: &Stat) -> Result<(), Refusal> {
         self.links += 1;
         if self.links > MAX_LINKS {
@@ -265,7 +269,7 @@ fn check_owner(path: &Path, status: &Stat) -> Result<(), Refusal> {
     }
 }
 
-/// Fails where anybody but the owner may write. A group may that nobody else is in.
+/// Fails if anybody but the owner may write. A group in which the user is alone may.
 fn check_writers(path: &Path, status: &Stat, is_enclosed: bool) -> Result<(), Refusal> {
     let by_group = status.st_mode & GROUP_WRITES != 0 && !groups::is_of_user_alone(status.st_gid, geteuid().as_raw());
     if by_group && !is_enclosed || status.st_mode & OTHERS_WRITE != 0 {

@@ -1,4 +1,4 @@
-//! Files that are only looked at, and may be anybody's.
+//! Reads files as data, whoever owns them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{fstat, FileType, Mode, OFlags};
 
-/// Opens a regular file for reading. A pipe or a terminal in its place makes nobody wait, and is refused.
+/// Opens a regular file for reading. Refuses a pipe or a terminal without blocking.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = rustix::fs::open(path, flags, Mode::empty())?;
@@ -17,14 +17,14 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// The content of a regular file.
+/// Reads a regular file.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
     open(path)?.read_to_end(&mut content)?;
     Ok(content)
 }
 
-/// The text of a regular file.
+/// Reads the text of a regular file.
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|_| io::ErrorKind::InvalidData.into())
 }

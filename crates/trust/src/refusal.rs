@@ -1,4 +1,4 @@
-//! Why a file is not trusted, and what to do about it.
+//! Why a file is not trusted, and the remedy.
 
 use std::fmt;
 use std::io;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 /// Why a file is not executed or obeyed.
 #[derive(Debug)]
 pub struct Refusal {
-    /// The file, or the directory above it, or the link to it.
+    /// The file, a directory above it, or a link to it.
     pub path: PathBuf,
     /// What is wrong with it.
     pub what: What,
@@ -20,13 +20,13 @@ pub struct Refusal {
 pub enum What {
     /// A system call failed.
     Io(io::Error),
-    /// It belongs to this other user.
+    /// It belongs to this user.
     Owner(u32),
-    /// With this mode, others may write to it.
+    /// This mode lets others write to it.
     Writers(u32),
-    /// It is no regular file.
+    /// It is not a regular file.
     NoFile,
-    /// It is no directory.
+    /// It is not a directory.
     NoDirectory,
 }
 
@@ -39,7 +39,7 @@ impl Refusal {
         Refusal::new(path, What::Io(errno.into()))
     }
 
-    /// Whether there is nothing.
+    /// Whether the file is missing.
     pub fn is_absence(&self) -> bool {
         matches!(&self.what, What::Io(error) if error.kind() == io::ErrorKind::NotFound)
     }

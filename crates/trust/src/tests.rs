@@ -1,11 +1,11 @@
-//! What is trusted and what is not, as far as one user can try it; tests/store/test_attacks.py has two.
+//! What is trusted and what is not, as far as one user can test it; tests/store/test_attacks.py tests with two.
 
 use std::fs::{create_dir, set_permissions, write, Permissions};
 use std::os::unix::fs::{symlink, PermissionsExt};
 
 use super::*;
 
-/// A directory that all may enter, as its path without links.
+/// A directory that everybody may enter, as its real path.
 fn scene() -> (tempfile::TempDir, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     set_mode(top.path(), 0o755);
@@ -37,7 +37,7 @@ fn files_and_directories_that_others_write_are_refused() {
 
 #[test]
 fn where_no_group_comes_its_permission_to_write_counts_for_nothing() {
-    /// Nobody knows who is in it.
+    /// A group that /etc/group does not have.
     const GROUP: u32 = 54321;
     let (_top, path) = scene();
     let open_to_group = |file: &Path| {
@@ -53,7 +53,7 @@ fn where_no_group_comes_its_permission_to_write_counts_for_nothing() {
     assert!(matches!(open(&file).unwrap_err().what, What::Writers(0o664)));
     set_mode(&inner, 0o700);
     open(&file).unwrap();
-    // Up again, and down another way.
+    // Back up, and down another way.
     let other = path.join("other");
     write(&other, "x").unwrap();
     open_to_group(&other);

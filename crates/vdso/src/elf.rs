@@ -28,7 +28,8 @@ const SYMBOL: usize = 24;
 /// Type of a symbol that is a function.
 const FUNCTION: u8 = 2;
 
-/// The functions of a vdso; None where these bytes are none. Offsets in the file are addresses in memory, since kernels map a vdso as it is.
+/// The functions of a vdso; None if the bytes are not a vdso. Offsets in the file equal offsets in memory, since
+/// kernels map a vdso unchanged.
 pub fn functions(vdso: &[u8]) -> Option<impl Iterator<Item = Function<'_>>> {
     if !vdso.starts_with(b"\x7fELF\x02\x01") {
         return None;
@@ -55,7 +56,7 @@ pub fn functions(vdso: &[u8]) -> Option<impl Iterator<Item = Function<'_>>> {
     Some(content(header)?.chunks_exact(SYMBOL).filter_map(function))
 }
 
-/// Size of a vdso (bytes) according to its header: its section headers are the last thing in it. None where there is less than a header.
+/// Size of a vdso (bytes) according to its header: the section headers come last. None if the header is truncated.
 pub fn size(header: &[u8]) -> Option<u64> {
     let sections = number(header, SECTION_SIZE, 2)? * number(header, SECTION_COUNT, 2)?;
     Some(number(header, SECTIONS, 8)?.saturating_add(sections))

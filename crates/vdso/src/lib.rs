@@ -1,11 +1,12 @@
-//! Makes the vdso of another kernel usable: a frozen process holds addresses of functions in the vdso it was frozen with, and the kernel that
-//! thaws it has another one.
+//! Makes a frozen process run with another kernel's vdso. The process holds addresses of functions in the vdso it was
+//! frozen with, and the kernel that thaws it has a different one.
 //!
-//! The process keeps a copy of its own vdso at the old place. [`redirect`] replaces the first instructions of each function in that copy by a
-//! jump to the function of the same name in the running kernel's vdso, or by the plain system call where that has none. Headers, symbols and
-//! unwind tables stay as they were, so whoever has parsed the copy goes on reading it.
+//! The process keeps a copy of its own vdso at the old address. [`redirect`] replaces the first instructions of each
+//! function in that copy with a jump to the function of the same name in the running kernel's vdso, or with the plain
+//! system call if that vdso lacks it. Headers, symbols and unwind tables stay as they were, so code that has parsed the
+//! copy can still read it.
 //!
-//! Nothing in either vdso is believed: a copy comes from an image.
+//! Neither vdso is trusted: the copy comes from an image.
 #![no_std]
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -18,27 +19,27 @@ pub use elf::{functions, size, Function, HEADER};
 /// Why the copy cannot be redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The copy is no ELF file with symbols.
+    /// The copy is not an ELF file with symbols.
     Damaged,
-    /// A function of it is shorter than the jump that would replace it.
+    /// A function is shorter than the jump that would replace it.
     NoRoom,
 }
 
-/// The vdso of the kernel that runs.
+/// The vdso of the running kernel.
 #[derive(Clone, Copy)]
 pub struct Running<'a> {
     /// Its bytes.
     pub bytes: &'a [u8],
-    /// Where they will be when the functions are called.
+    /// Its address when the functions are called.
     pub address: u64,
 }
 
-/// Redirects every function of `copy`: to `running`, or to the system call. What has no system call (the entry to an SGX enclave, the return from
-/// a signal handler) needs nothing of the kernel's data pages and stays as it is.
+/// Redirects every function of `copy` to `running`, or to the system call. A function without a system call (the entry
+/// to an SGX enclave, the return from a signal handler) does not use the kernel's data pages and stays as it is.
 pub fn redirect(copy: &mut [u8], running: Option<Running<'_>>) -> Result<(), Error> {
     let mut at = 0;
     loop {
-        // One after the other, since the names lie in what is written to.
+        // One at a time, since the names lie in the bytes that are written.
         let Some(function) = elf::functions(copy).ok_or(Error::Damaged)?.nth(at) else { return Ok(()) };
         at += 1;
         let Some(call) = arch::system_call(function.name) else { continue };
@@ -62,10 +63,11 @@ pub fn redirect(copy: &mut [u8], running: Option<Running<'_>>) -> Result<(), Err
     }
 }
 
-/// The system call that a function stands for.
+/// The system call that a function replaces.
 struct SystemCall {
     number: u32,
-    /// Whether the call is made even where the running kernel has the function: its arguments mean something to one kernel only.
+    /// Whether the call replaces the function even if the running kernel has it: its arguments mean something to one
+    /// kernel only.
     is_always: bool,
 }
 

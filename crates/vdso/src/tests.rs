@@ -1,4 +1,4 @@
-//! With made-up vdsos; the one of the kernel that runs the tests is called in tests/running.rs.
+//! Tests with synthetic vdsos. tests/running.rs calls the vdso of the running kernel.
 
 use std::vec::Vec;
 
@@ -6,7 +6,7 @@ use super::*;
 
 extern crate std;
 
-/// Size of a made-up vdso, and where its tables lie.
+/// Size of a synthetic vdso, and the offsets of its tables.
 const SIZE: usize = 4096;
 const SYMBOLS: usize = 256;
 const NAMES: usize = 1024;
@@ -94,7 +94,7 @@ fn a_function_without_room_is_an_error() {
 fn what_is_no_vdso_is_an_error() {
     assert_eq!(redirect(&mut [], None), Err(Error::Damaged));
     assert_eq!(redirect(&mut [0; 100], None), Err(Error::Damaged));
-    // Any byte of the header and the tables may be another one: no panic.
+    // Any value in any byte of the header and the tables: no panic.
     for at in (0..64).chain(SYMBOLS..SYMBOLS + 72).chain(HEADERS..HEADERS + 128) {
         for value in [0, 1, 0x7f, 0xff] {
             let mut copy = vdso(&OLD);

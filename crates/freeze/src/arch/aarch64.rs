@@ -1,6 +1,6 @@
-//! System calls that only aarch64 has: none that counts.
+//! System calls that only aarch64 has: none that is harmless.
 
 use libc::c_long;
 
-/// Those that are harmless.
+/// Harmless system calls.
 pub const HARMLESS_HERE: &[c_long] = &[];

@@ -1,4 +1,4 @@
-//! What differs by architecture: system calls that are harmless and not everywhere (`HARMLESS_HERE`).
+//! System calls that are harmless and exist only on one architecture (`HARMLESS_HERE`).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -2,7 +2,7 @@
 
 use libc::c_long;
 
-/// Those that are harmless.
+/// Harmless system calls.
 pub const HARMLESS_HERE: &[c_long] = &[
     libc::SYS_access,
     libc::SYS_arch_prctl,

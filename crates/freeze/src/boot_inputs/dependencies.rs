@@ -1,4 +1,4 @@
-//! From the notes of a boot to what an image keeps: files, and answers of the directories that still exist.
+//! Turns the accesses of a boot into what an image stores: files, and answers of the directories that still exist.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -15,21 +15,21 @@ use super::importers::Importer;
 use super::relative::is_absolute;
 use super::Booted;
 
-/// Links that lead to links that lead nowhere: more than the kernel follows.
+/// Maximum length of a chain of dangling links: more than the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// A list, and which names of it count: see [`image::is_selected`].
+/// A directory list, and which of its names count: see [`image::is_selected`].
 #[derive(Debug)]
 pub struct List {
     pub directory: PathBuf,
-    /// The names in it when it was first listed.
+    /// The names in it at the first listing.
     pub before: BTreeSet<OsString>,
     pub kind: u32,
     pub selection: OsString,
 }
 
 impl List {
-    /// A list of which all names count.
+    /// A list in which all names count.
     pub fn whole(directory: &Path, before: &BTreeSet<OsString>) -> List {
         List::of(directory, before, answer_kind::LISTING, OsString::new())
     }
@@ -38,7 +38,7 @@ impl List {
         List { directory: directory.to_owned(), before: before.clone(), kind, selection }
     }
 
-    /// Whether anything came to it or went since, but for what the boot itself put there.
+    /// Whether a name was added or removed since, except by the boot itself.
     pub fn changed(&self, now: &BTreeSet<OsString>, ignored: &Ignored, notes: &Accesses) -> bool {
         let counts = |name: &&OsString| {
             let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
@@ -49,31 +49,31 @@ impl List {
     }
 }
 
-/// What an image keeps.
+/// What an image stores.
 #[derive(Debug, Default)]
 pub struct Dependencies {
-    /// Files whose content counts, as they were when they were first looked up.
+    /// Files whose content counts, with their identity at the first access.
     pub files: BTreeMap<PathBuf, Identity>,
     /// Answers by directory.
     pub directories: BTreeMap<PathBuf, DirectoryAnswers>,
-    /// Directories of which the list counts.
+    /// Directories whose list counts.
     pub lists: Vec<List>,
-    /// Places that were there as directories, by name: what has a row of its own is known to be one.
+    /// Names that were found to be directories. Those with a row of their own need no answer.
     pub known: BTreeSet<PathBuf>,
-    /// What places were found to be while collapsing.
+    /// The current state of paths, cached.
     states: HashMap<PathBuf, State>,
-    /// Which places were found to lead to directories.
+    /// Whether paths lead to directories, cached.
     behind: HashMap<PathBuf, bool>,
 }
 
-/// Whether somebody else than an importer has listed a directory.
+/// Whether code other than an importer has listed a directory.
 pub fn is_listed_whole(note: &PathAccess, importer: Option<&Importer>) -> bool {
     note.listed.is_some() && note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len())
 }
 
 impl Dependencies {
-    /// Collapses all notes but those that are to be ignored, and adds what the importers looked up. `mapped` files are compared by
-    /// another table; of these only the links count by which they were found.
+    /// Collapses all accesses except the ignored ones, and adds what the importers looked up. Another table compares
+    /// `mapped` files; of these only the links count through which they were found.
     pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
         let Booted { notes, ignored, importers, script, .. } = *booted;
         let mut collapsed = Dependencies::default();
@@ -121,18 +121,18 @@ impl Dependencies {
             State::Directory if note.behind.is_none() => {
                 self.known.insert(path.to_owned());
             }
-            // A link stays what it is when its target goes away, so the directory that it is in does not tell.
+            // A link stays when its target goes away, so the link's directory does not tell.
             State::Directory => {
                 self.directories.entry(path.to_owned()).or_default().insert((".".into(), DirectoryAnswer::Directory));
             }
             State::Special => self.add_answer(path, DirectoryAnswer::Special),
             State::Absent => self.add_absent(path, MAX_LINKS),
-            // Found out above, or never.
+            // Resolved above, or unknown.
             State::Link(_) | State::Unknown => {}
         }
     }
 
-    /// A list counts when somebody else than an importer read it: these look for names in it, which count by themselves.
+    /// A list counts if code other than an importer read it. Importers look names up in it, which count themselves.
     fn add_list(&mut self, path: &Path, note: &PathAccess, importer: Option<&Importer>) {
         let Some(names) = &note.listed else { return };
         if is_listed_whole(note, importer) {
@@ -143,8 +143,8 @@ impl Dependencies {
         }
     }
 
-    /// Notes that certain names were looked for in a directory that was not there, and nothing else: it may come to be without them.
-    /// Returns false where that is not all.
+    /// Records that only certain names were looked up in a missing directory: it may appear without them. Returns false
+    /// if other look-ups were made.
     fn add_missed(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
         let selections = importer.selections();
         let is_all = note.state == State::Absent && note.looked_up == 0 && note.opened <= importer.lists;
@@ -156,8 +156,8 @@ impl Dependencies {
         true
     }
 
-    /// Notes that a directory that was not there keeps its name when it comes to be, if that is all that was looked up. Returns false
-    /// where it is not all.
+    /// Records that a missing directory keeps its name once it appears, if nothing else was looked up. Returns false
+    /// otherwise.
     fn add_named(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
         let is_all = note.state == State::Absent && note.looked_up <= importer.named && note.opened == 0;
         let Some(above) = path.ancestors().skip(1).find(|above| self.is_directory(above)) else { return false };
@@ -170,15 +170,15 @@ impl Dependencies {
         true
     }
 
-    /// Notes an answer in the directory that a place is in.
+    /// Adds an answer to the directory of a path.
     fn add_answer(&mut self, path: &Path, fact: DirectoryAnswer) {
         if let (Some(directory), Some(name)) = (path.parent(), path.file_name()) {
             self.directories.entry(directory.to_owned()).or_default().insert((name.to_owned(), fact));
         }
     }
 
-    /// Notes that there is nothing, in the deepest directory on the way that exists: as long as nothing changes there, nothing can
-    /// come into being below.
+    /// Records an absent path as an answer of its deepest existing directory: while that does not change, nothing can
+    /// appear below it.
     fn add_absent(&mut self, path: &Path, links: usize) {
         let Some(directory) = path.ancestors().skip(1).find(|above| self.is_directory(above)).map(Path::to_owned)
         else {
@@ -191,7 +191,7 @@ impl Dependencies {
         let fact = match self.state_of(first.clone()) {
             State::Absent => DirectoryAnswer::Absent,
             State::Link(target) if links > 0 => {
-                // It leads nowhere: what it says counts, and that there is nothing where it leads.
+                // A dangling link: both its target and the absence of that target count.
                 let (target, behind) = (target.clone(), directory.join(target).join(parts.as_path()));
                 self.add_answer(&first, DirectoryAnswer::Link(target));
                 return self.add_absent(&behind, links - 1);
@@ -223,7 +223,7 @@ impl Dependencies {
         }
     }
 
-    /// Directories without a row of their own are answers of those that they are in.
+    /// Directories without a row of their own become answers of their parent directories.
     fn add_known(&mut self) {
         let own: BTreeSet<&Path> = self
             .files
@@ -244,7 +244,7 @@ impl Dependencies {
         is
     }
 
-    /// What is at a place now.
+    /// The current state of a path.
     fn state_of(&mut self, path: PathBuf) -> &State {
         self.states.entry(path).or_insert_with_key(|path| State::of(path))
     }

@@ -1,4 +1,4 @@
-//! What a boot looked up and does not depend on: each with the reason why.
+//! Paths that a boot accessed and does not depend on, each with its reason.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use recorder::{PathAccess, State};
 
-/// Why a place is no input.
+/// Why a path is not an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The image itself, and what freezing and thawing put beside it.
+    /// The image itself, and files that freezes and thaws put beside it.
     Image,
     /// The front end and the freezer: they are part of every image.
     FrontEnd,
-    /// The boot made it, removed it, or wrote to it.
+    /// The boot created, removed or wrote to it.
     Written,
     /// Bytecode that Python derives from a source: the source counts.
     Bytecode,
-    /// It could not be looked at, as the boot could not.
+    /// It cannot be read now, and the boot could not read it either.
     Unknown,
 }
 
-/// The places that are known beforehand.
+/// The paths that are known beforehand.
 pub struct Ignored {
-    /// The directory of the image, by all its names: the boot may have come there by another one than the user's.
+    /// The directory of the image, by all its names: the boot may have used another one than the user.
     homes: Vec<PathBuf>,
     /// The name of the image.
     image_name: OsString,
-    /// How the names of its control directories start.
+    /// The prefix of its control directories' names.
     control_dir: Vec<u8>,
     /// Directories of Snapboot's own files.
     own: Vec<PathBuf>,
@@ -36,8 +36,8 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// `output` is the image, `own` are files and directories of this installation, and `bytecode` is where Python puts its own, if
-    /// that is elsewhere.
+    /// `output` is the image, `own` are files and directories of this installation, and `bytecode` is Python's
+    /// directory for bytecode, if it is elsewhere.
     pub fn new(output: &Path, own: Vec<PathBuf>, bytecode: Option<&OsStr>) -> Self {
         let home = output.parent().unwrap_or(Path::new("/"));
         let homes = home.canonicalize().into_iter().chain([home.to_owned()]).collect();
@@ -52,7 +52,7 @@ impl Ignored {
         &self.image_name
     }
 
-    /// Why the place is no input; None when it is one.
+    /// Why the path is not an input; None if it is.
     pub fn reason(&self, path: &Path, note: &PathAccess, places: &HashMap<PathBuf, PathAccess>) -> Option<Reason> {
         if self.is_image(path) {
             return Some(Reason::Image);
@@ -70,12 +70,12 @@ impl Ignored {
         (*note.found() == State::Unknown).then_some(Reason::Unknown)
     }
 
-    /// Whether a place belongs to Snapboot itself.
+    /// Whether a path belongs to Snapboot itself.
     pub fn is_own(&self, path: &Path) -> bool {
         self.own.iter().any(|own| path.starts_with(own))
     }
 
-    /// Whether a directory is one on the way to Snapboot's own files, and the boot looked up nothing else below it.
+    /// Whether a directory only leads to Snapboot's own files: the boot looked up nothing else below it.
     fn leads_only_to_own(&self, directory: &Path, places: &HashMap<PathBuf, PathAccess>) -> bool {
         let is_on_the_way = |path: &Path| self.own.iter().any(|own| own.starts_with(path));
         is_on_the_way(directory)
@@ -83,7 +83,7 @@ impl Ignored {
     }
 
     fn is_image(&self, path: &Path) -> bool {
-        // The control directory is known by its name wherever a link may lead there from.
+        // The control directory is identified by its name, wherever a link to it may be.
         if path.iter().any(|part| part.as_encoded_bytes().starts_with(&self.control_dir)) {
             return true;
         }
@@ -94,7 +94,7 @@ impl Ignored {
         })
     }
 
-    /// `__pycache__` itself, and a file in it whose source was looked up, too.
+    /// `__pycache__` itself, and a file in it whose source was also looked up.
     fn is_bytecode(&self, path: &Path, places: &HashMap<PathBuf, PathAccess>) -> bool {
         if path.file_name() == Some(OsStr::new("__pycache__")) {
             return true;
@@ -104,7 +104,7 @@ impl Ignored {
         };
         let directory = match &self.bytecode {
             Some(prefix) => match directory.strip_prefix(prefix) {
-                // All that lies there is bytecode or a directory for it.
+                // Everything there is bytecode or a directory for it.
                 Ok(_) if !name.ends_with(".pyc") => return true,
                 Ok(rest) => Path::new("/").join(rest),
                 Err(_) => return false,

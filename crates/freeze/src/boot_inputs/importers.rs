@@ -1,6 +1,6 @@
-//! What Python's importers looked up, and others who look for certain names in a list of their own (`importlib.metadata`, RubyGems).
-//! The kernel sees one list and none of the names; but of the list only these names count, or a new file beside others would make every
-//! image stale.
+//! What Python's importers looked up, and others that look up certain names in a directory list of their own
+//! (`importlib.metadata`, RubyGems). The kernel sees only the listing, not the names. But only these names count, or a
+//! new file beside others would make every image stale.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -11,33 +11,33 @@ use image::answer_kind;
 use judge::entries::Entries;
 use recorder::{Paths, State};
 
-/// One directory that modules were looked for in.
+/// A directory in which modules were looked up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Importer {
     /// Absolute path.
     pub directory: PathBuf,
-    /// How often it was listed by those who tell what they looked for.
+    /// How often importers that report their look-ups listed it.
     pub lists: usize,
-    /// How often it was looked up to find its real name, where it is a directory.
+    /// How often its real name was resolved, if it is a directory.
     pub named: usize,
-    /// Endings of names that something else looked for in a list of its own (`.pth`).
+    /// Endings of names that other code looked up in a list of its own (`.pth`).
     pub endings: Vec<OsString>,
     /// Distributions that `importlib.metadata` looked up; an empty name stands for all.
     pub distributions: BTreeSet<OsString>,
     /// Patterns of names, each with one `*`.
     pub patterns: BTreeSet<OsString>,
-    /// Features that RubyGems was looking for in all gems.
+    /// Features that RubyGems looked up in all gems.
     pub features: BTreeSet<OsString>,
-    /// The last parts of the names of modules, and whether each was found somewhere.
+    /// The last components of modules' names, and whether each was found somewhere.
     pub names: Vec<(OsString, bool)>,
     /// Endings of module files, in the order in which they are tried.
     suffixes: Vec<OsString>,
 }
 
 impl Importer {
-    /// All importers of a report: `suffix` as often as there are some; and for each one `importer`, a record of its directory and then, by
-    /// twos, what there is to say and the value: `lists`, `named`, `ending`, `distribution`, `pattern`, `feature`, and `found` or `sought` (looked up and
-    /// not found).
+    /// All importers of a report: one `suffix` for each ending, and one `importer` for each importer. The latter is a
+    /// record of its directory followed by pairs of a kind and a value: `lists`, `named`, `ending`, `distribution`,
+    /// `pattern`, `feature`, and `found` or `sought` (looked up and not found).
     pub fn all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
         let mut paths = Paths::default();
@@ -65,7 +65,7 @@ impl Importer {
         }
     }
 
-    /// One for each directory: several reports, or several names for one directory, may tell of it.
+    /// Merges them to one for each directory: several reports, or several names of a directory, may describe it.
     pub fn merged(all: Vec<Importer>) -> Vec<Importer> {
         let mut merged: BTreeMap<PathBuf, Importer> = BTreeMap::new();
         for one in all {
@@ -88,7 +88,7 @@ impl Importer {
         merged.into_values().collect()
     }
 
-    /// Which names of its lists count: kinds of answers, and what they say of the names.
+    /// The names of its lists that count: kinds of answers, and selections.
     pub fn selections(&self) -> Vec<(u32, OsString)> {
         let mut all: Vec<_> = self.endings.iter().map(|ending| (answer_kind::LISTING, ending.clone())).collect();
         if !self.distributions.is_empty() {
@@ -98,7 +98,7 @@ impl Importer {
         }
         let several = [(answer_kind::MATCHING, &self.patterns, "/"), (answer_kind::FEATURES, &self.features, "\n")];
         for (kind, parts, separator) in several {
-            // Gems are looked for beside the specifications.
+            // Gems are looked up beside the specifications.
             let can_look = kind != answer_kind::FEATURES || self.is_plain();
             match several_selections(parts, separator).filter(|some| some.is_empty() || can_look) {
                 Some(some) => all.extend(some.into_iter().map(|it| (kind, it))),
@@ -108,19 +108,19 @@ impl Importer {
         all
     }
 
-    /// Whether `..` leads from the directory to the one that it is in by its name.
+    /// Whether `..` leads from the directory to its parent by name.
     fn is_plain(&self) -> bool {
         let Ok(above) = self.directory.join("..").canonicalize() else { return true };
         self.directory.parent().and_then(|parent| parent.canonicalize().ok()) == Some(above)
     }
 
-    /// The names that would have been found earlier, or at all, had they been there: relative to the directory.
+    /// The names that would have been found earlier, or at all, if they had existed: relative to the directory.
     pub fn absent(&self) -> impl Iterator<Item = OsString> + '_ {
         self.names.iter().flat_map(|(name, is_found)| self.absent_for(name, *is_found))
     }
 
-    /// A package comes before a file, and of files the suffixes tell. A directory that is no package counts only where there is
-    /// neither.
+    /// A package takes precedence over a file; the suffixes order files. A directory that is not a package counts only
+    /// if there is neither.
     fn absent_for(&self, name: &OsStr, is_found_somewhere: bool) -> Vec<OsString> {
         let mut absent = Vec::new();
         let mut is_found = |name: OsString| {
@@ -141,14 +141,14 @@ impl Importer {
     }
 }
 
-/// All parts of a selection as one text; None for what is longer than an answer's name may be.
+/// All parts of a selection as one text; None if it is longer than an answer's name may be.
 fn one_selection(parts: &BTreeSet<OsString>) -> Option<OsString> {
     let parts: Vec<&OsStr> = parts.iter().map(OsString::as_os_str).collect();
     let all = parts.join(OsStr::new("/"));
     (all.as_bytes().len() <= image::MAX_NAME).then_some(all)
 }
 
-/// All parts in as few selections as hold them; None where one of them is too long.
+/// All parts in as few selections as possible; None if one of them is too long.
 fn several_selections(parts: &BTreeSet<OsString>, separator: &str) -> Option<Vec<OsString>> {
     let mut all: Vec<OsString> = Vec::new();
     for part in parts {

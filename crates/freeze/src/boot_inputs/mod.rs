@@ -1,8 +1,9 @@
-//! What the boot depended on: files, and the answers of directories; and whether all of it stayed the same while it ran.
+//! What the boot depended on: files, and the answers of directories; and whether all of it stayed the same during the
+//! boot.
 //!
-//! The recorder has noted every place that the boot looked up ([`recorder::Accesses`]); the front end reports what was loaded, and what
-//! Python's importers looked up ([`importers`]). Some of it is no input ([`ignored`]); the rest is put together by directory
-//! ([`dependencies`]).
+//! The recorder has every access of the boot ([`recorder::Accesses`]); the front end reports what was loaded, and what
+//! Python's importers looked up ([`importers`]). Some accesses are not inputs ([`ignored`]); the others are collapsed
+//! by directory ([`dependencies`]).
 
 mod dependencies;
 mod ignored;
@@ -32,33 +33,33 @@ pub use ignored::{Ignored, Reason};
 pub use importers::Importer;
 pub use relative::looked_up_below;
 
-/// A time younger than this does not tell one change from the next: the kernel's clock for it ticks slower.
+/// Times younger than this cannot tell two changes apart: the kernel's clock for file times ticks more slowly.
 const TICK: Duration = Duration::from_millis(20);
-/// So far beyond the clock (ns) lies no change that is made while a freeze runs.
+/// No change made during a freeze has a time so far beyond the clock (ns).
 const FAR_AHEAD: i64 = 24 * 3_600_000_000_000;
 
-/// What is known of a boot.
+/// The known facts about a boot.
 pub struct Booted<'a> {
-    /// What was looked up.
+    /// Its accesses.
     pub notes: &'a Accesses,
-    /// Files that the front end knows to be loaded.
+    /// Files that the front end reported as loaded.
     pub loaded: &'a [PathBuf],
     /// What Python's importers looked up.
     pub importers: &'a [Importer],
-    /// What is no input.
+    /// Which accesses are not inputs.
     pub ignored: &'a Ignored,
     /// The main script, if there is one.
     pub script: Option<&'a Path>,
-    /// The directory in which the program was started.
+    /// The start directory of the program.
     pub start: &'a Path,
     /// When the freeze began (ns since 1970).
     pub begun: i64,
 }
 
-/// Files, directories, and what they were.
+/// Files and directories, and their state.
 #[derive(Debug)]
 pub struct Inputs {
-    /// The name of the image, which no list shows.
+    /// The name of the image, which lists leave out.
     image: OsString,
     /// When the freeze began (ns since 1970).
     begun: i64,
@@ -68,19 +69,20 @@ pub struct Inputs {
     mapped: Vec<(PathBuf, Identity)>,
     /// Answers by directory.
     directories: BTreeMap<PathBuf, DirectoryAnswers>,
-    /// Directories that were looked at themselves.
+    /// Directories that count themselves.
     known: BTreeSet<PathBuf>,
-    /// Files and answers by names that start where the program is started.
+    /// Files and answers by names relative to the start directory.
     relative: Relative,
     /// What was looked up in files that the machine shares.
     questions: BTreeMap<PathBuf, Vec<shared::Lookup>>,
 }
 
 impl Inputs {
-    /// Puts together what counts, with the mapped files and the identity that the freezer saw of them.
+    /// Collects what counts, including the mapped files with the identity that the freezer saw.
     ///
-    /// A file that nobody saw before it was loaded and that was changed after the freeze began may have been loaded in its old or in
-    /// its new form, so the freeze is void then: fails and names the file. So is a list that changed meanwhile.
+    /// A file that changed after the freeze began, and that was not recorded before it was loaded, may have been loaded
+    /// in its old or its new form. So the freeze is void: fails and names the file. A list that changed meanwhile also
+    /// makes the freeze void.
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
         let names = mapped.iter().map(|it| it.0.as_path()).collect();
         let Dependencies { mut files, mut directories, lists, known, .. } = Dependencies::of(booted, &names);
@@ -90,7 +92,8 @@ impl Inputs {
         for path in names.into_iter().filter(|path| !files.contains_key(*path)) {
             unseen.push((path.to_owned(), Identity::of(path).map_err(|_| changed(path))?));
         }
-        // A time far ahead was set before the freeze began, by a clock that was set back since, or by whoever unpacked the file.
+        // A time far ahead was set before the freeze began, by a clock that was set back since, or by an unpacked
+        // archive.
         let meanwhile = booted.begun..=booted.begun.saturating_add(FAR_AHEAD);
         let young = |(_, identity): &&(PathBuf, Identity)| {
             meanwhile.contains(&identity.mtime) || meanwhile.contains(&identity.ctime)
@@ -126,7 +129,7 @@ impl Inputs {
         Ok(Inputs { image, begun: booted.begun, files, mapped, directories, known, relative, questions })
     }
 
-    /// Fails when something is not what it was when it was recorded.
+    /// Fails if anything differs from its recorded state.
     pub fn still_unchanged(&self) -> Result<()> {
         let differs =
             |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).unwrap_or(Identity::ABSENT) != **identity;
@@ -135,7 +138,7 @@ impl Inputs {
         if let Some((path, _)) = self.files.iter().chain(mapped).chain(relative).find(differs) {
             return Err(changed(path));
         }
-        // In a directory that did not change since the freeze began everything is as it was found.
+        // A directory that has not changed since the freeze began still gives the same answers.
         let is_old = |directory: &Path| {
             Identity::of(directory).is_ok_and(|now| now.mtime.max(now.ctime) < self.begun - TICK.as_nanos() as i64)
         };
@@ -150,8 +153,8 @@ impl Inputs {
         Ok(())
     }
 
-    /// Writes the digests of the mapped files, which the freezer has written, and all others by directory. Returns the answers, which
-    /// lie outside of the tables.
+    /// Writes the digests of the mapped files, whose rows the freezer wrote, and all other files by directory. Returns
+    /// the answers, which lie outside the tables.
     pub fn write(&self, dumped: &Tables<'_>, tables: &mut TablesWriter) -> Result<Vec<u8>> {
         let digest = |path: &Path| content_digest(path).map_err(|error| Failure::io("read", path, &error));
         let mut files: Vec<MappedFile> = dumped.rows(Section::Files)?.collect();
@@ -172,13 +175,13 @@ impl Inputs {
         let mut writer = AnswersWriter::default();
         let mut count = 0;
         for (directory, Row { files, answers }) in rows {
-            // Times tell nothing of another directory.
+            // Its times say nothing about another directory.
             let is_of_some = |(_, fact): &(OsString, DirectoryAnswer)| matches!(fact, DirectoryAnswer::Listing(kind, _) if is_of_some(*kind));
             let is_missed = files.is_empty()
                 && answers.is_some_and(|answers| answers.iter().all(is_of_some))
                 && directory.is_absolute()
                 && State::of(directory) == State::Absent;
-            // Whatever was absent in it is so where it is gone altogether.
+            // Names that were absent in it are absent if the whole directory is gone.
             let is_absent = |(_, fact): &(OsString, DirectoryAnswer)| {
                 matches!(fact, DirectoryAnswer::Absent | DirectoryAnswer::Below | DirectoryAnswer::Unlinked)
             };
@@ -226,14 +229,14 @@ impl Inputs {
     }
 }
 
-/// What lies in a directory: files by name and place, and answers.
+/// The contents of a directory: files by name and path, and answers.
 #[derive(Default)]
 struct Row<'a> {
     files: Vec<(&'a Path, &'a Path, &'a Identity)>,
     answers: Option<&'a DirectoryAnswers>,
 }
 
-/// Takes out files that the boot wrote to under another name: through a link, or the other way round.
+/// Removes files that the boot wrote to under another name: through a link, or the other way round.
 fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
     let own = notes.places.iter().filter(|(_, note)| note.written || note.made);
     let own: BTreeSet<PathBuf> = own.filter_map(|(path, _)| path.canonicalize().ok()).collect();
@@ -242,7 +245,7 @@ fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
     });
 }
 
-/// The times of a directory; zeros when they are too young to tell one change from the next.
+/// The times of a directory; zeros if they are too recent to detect later changes.
 fn settled_times(directory: &Path) -> (i64, i64) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
     match Identity::of(directory) {
@@ -251,14 +254,14 @@ fn settled_times(directory: &Path) -> (i64, i64) {
     }
 }
 
-/// Whether a change after `now` would show, if the last one was at `ctime` (ns since 1970). A time far ahead comes of a clock that was set back
-/// since: the next change gets a time of today.
+/// Whether a change after `now` would show if the last change was at `ctime` (ns since 1970). A time far ahead comes
+/// from a clock that was set back since; the next change gets the current time.
 fn is_settled(ctime: i128, now: i128) -> bool {
     ctime + TICK.as_nanos() as i128 <= now || ctime > now + i128::from(FAR_AHEAD)
 }
 
-/// The file behind a loaded name: itself or, for a module inside a zip archive, the archive. None for names that are no
-/// absolute paths (built-in features); a path that does not exist is kept, and found missing later.
+/// The file of a loaded name: the path itself or, for a module in a zip archive, the archive. None for names that are
+/// not absolute paths (built-in features). A missing path is kept, and reported as missing later.
 fn existing(path: &Path) -> Option<&Path> {
     if !path.is_absolute() {
         return None;
@@ -266,7 +269,7 @@ fn existing(path: &Path) -> Option<&Path> {
     path.ancestors().find(|above| above.is_file()).or(Some(path))
 }
 
-/// A warning where the boot has listed a directory for temporary things: no start finds the same names in it.
+/// A warning if the boot listed a directory for temporary files: no start finds the same names in it.
 pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
     let importer = |path: &Path| importers.iter().find(|importer| importer.directory == path);
     let is_listed = |(path, note): &(&PathBuf, &PathAccess)| {

@@ -1,4 +1,4 @@
-//! What the boot looked up by names that start where the program was started: they mean another place in each start that is made elsewhere.
+//! Look-ups by names relative to the start directory: in a start from another directory they mean other paths.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -9,39 +9,38 @@ use recorder::{Accesses, Identity, PathAccess, State};
 
 use super::ignored::Ignored;
 
-/// What an image keeps of relative names. All are named from the directory in which the program was started.
+/// What an image stores of relative names. All are relative to the start directory.
 #[derive(Debug, Default)]
 pub struct Relative {
-    /// Where the program was started.
+    /// The start directory.
     start: PathBuf,
-    /// Files whose content counts: names, places, and what they were when they were first looked up.
+    /// Files whose content counts: names, with paths and identities at the first access.
     pub files: BTreeMap<PathBuf, (PathBuf, Identity)>,
     /// Answers by directory; `.` has all but those of lists.
     pub directories: BTreeMap<PathBuf, DirectoryAnswers>,
-    /// Directories of which the list counts: name, place, and the names in it at that time.
+    /// Directories whose list counts: name, path, and the names in it at that time.
     pub lists: Vec<(PathBuf, PathBuf, BTreeSet<OsString>)>,
 }
 
-/// Whether a place counts as one that was named from the start. The way to `script` does not, unless it was listed: an image is of that
-/// very script, wherever it is started.
+/// Whether a path counts as named from the start directory. Those on the way to `script` do not, unless they were
+/// listed: an image is for that very script, wherever it is started.
 pub fn is_relative(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
     let leads_to_script = script.is_some_and(|script| script.starts_with(path));
     note.named.from_start && (is_listed(note) || !leads_to_script)
 }
 
-/// Whether a place was listed by such a name.
+/// Whether a path was listed by such a name.
 fn is_listed(note: &PathAccess) -> bool {
     note.opened_from_start && note.listed.is_some()
 }
 
-/// Whether a place counts for itself.
+/// Whether a path counts as an absolute one.
 pub fn is_absolute(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
     let leads_nowhere = matches!((&note.state, note.found()), (State::Link(_), State::Absent));
     note.named.absolutely || leads_nowhere || !is_relative(path, note, script)
 }
 
-/// Whether the boot looked up anything below a directory by its absolute path,
-/// but for what is `left_out`.
+/// Whether the boot looked up anything below a directory by its absolute path, except what is `left_out`.
 pub fn looked_up_below(
     directory: &Path,
     notes: &Accesses,
@@ -53,14 +52,14 @@ pub fn looked_up_below(
             && path.starts_with(directory)
             && note.named.absolutely
             && !left_out(path)
-            // What was looked up in both ways counts where the image is started.
+            // A path that was named in both ways counts relative to the start directory.
             && !note.named.from_start
             && ignored.reason(path, note, &notes.places).is_none()
     })
 }
 
 impl Relative {
-    /// All of it that is not to be ignored.
+    /// Collects the relative accesses that are not ignored.
     pub fn of(notes: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
         let mut relative = Relative { start: start.to_owned(), ..Relative::default() };
         for (path, note) in notes.places.iter().filter(|(path, note)| is_relative(path, note, script)) {
@@ -106,7 +105,7 @@ impl Relative {
         }
     }
 
-    /// The place of a directory.
+    /// The path of a directory.
     pub fn place(&self, directory: &Path) -> PathBuf {
         if directory == Path::new(".") {
             self.start.clone()
@@ -116,7 +115,7 @@ impl Relative {
     }
 }
 
-/// How a place is called from a directory: `.`, `a/b`, `../c`.
+/// The name of a path relative to a directory: `.`, `a/b`, `../c`.
 fn name(path: &Path, from: &Path) -> PathBuf {
     let shared = path.components().zip(from.components()).take_while(|(one, other)| one == other).count();
     let up = from.components().skip(shared).map(|_| Component::ParentDir);

@@ -1,4 +1,4 @@
-//! Files that the whole machine shares: what the boot has looked up in them.
+//! What the boot looked up in files that the whole machine shares.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -9,10 +9,10 @@ use image::lookup_kind;
 use inputs::lookups::{self, LoaderCache};
 use recorder::{Accesses, Identity, State, LOADER_CACHE};
 
-/// One look-up in such a file: kind, text, and digest of the answer.
+/// A look-up in such a file: kind, text, and digest of the answer.
 pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 
-/// Files in which something was looked up, and that the boot did not open itself: they may not be there.
+/// The file in which look-ups were made without an open of the boot's own. It may be missing.
 pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
     let path = Path::new(lookups::LOCALE_ARCHIVE);
     let note = notes.places.get(path).filter(|note| !note.read_whole && !note.lookups.is_empty())?;
@@ -22,7 +22,7 @@ pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
     }
 }
 
-/// What the boot has looked up in a file; nothing where it read all of it, or nobody knows.
+/// What the boot looked up in a file; empty if it read the whole file, or if that is unknown.
 pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
     let Some(note) = notes.places.get(path).filter(|note| !note.read_whole) else { return Vec::new() };
     let is_cache = path == Path::new(LOADER_CACHE);
@@ -40,12 +40,12 @@ pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
         let answer = lookups::answer(kind, &text, &content)?;
         Some((kind, text, answer))
     };
-    // One without an answer leaves nothing but all of the content.
+    // If one look-up has no answer, the whole content counts.
     lookups.into_iter().map(answered).collect::<Option<_>>().unwrap_or_default()
 }
 
-/// The names of all libraries that the loader may have looked up in its cache. One that the cache knew was opened there; one that it did
-/// not know was looked for in the loader's own directories, which the cache knows for other libraries.
+/// The names of all libraries that the loader may have looked up in its cache. A library that the cache lists was
+/// opened at that path; for others the loader searched its own directories, which the cache lists for other libraries.
 fn libraries(content: &[u8], notes: &Accesses) -> Option<BTreeSet<Vec<u8>>> {
     let cache = LoaderCache::parse(content)?;
     let entries = cache.entries().collect::<Option<Vec<_>>>()?;

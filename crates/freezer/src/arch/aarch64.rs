@@ -1,4 +1,4 @@
-//! The frozen thread, on aarch64: not yet. A freeze ends with the refusal.
+//! aarch64 is not supported yet: a freeze ends with the refusal.
 
 use image::arch::Registers;
 use image::Handover;
@@ -11,17 +11,17 @@ pub fn refusal() -> Option<&'static [u8]> {
     Some(b"processes are frozen on x86-64 only, not yet on aarch64")
 }
 
-/// Nothing is left or entered again: `capture` finds the refusal among the findings, and ends the process.
+/// Suspends nothing: `capture` finds the refusal among the findings and ends the process.
 pub fn suspend(capture: fn(Registers) -> !) -> Handover {
     capture(Registers::default())
 }
 
-/// There are none whose use is asked for.
+/// None need to be requested.
 pub fn extended_registers() -> u64 {
     0
 }
 
-/// See there.
+/// See x86_64.
 pub fn request_extended_registers(_: u64) -> Result<(), i32> {
     Err(libc::ENOSYS)
 }
@@ -31,14 +31,15 @@ pub fn cpu_switches() -> [u64; 4] {
     [0; 4]
 }
 
-/// There is no such table.
+/// aarch64 has no such table.
 pub fn segment_table_size() -> usize {
     0
 }
 
-/// See there: the caller is not told, since no process is frozen here.
+/// As on x86-64, but does not record the caller, since no process is frozen here.
 ///
 /// # Safety
+///
 /// As for the function of the C library.
 #[no_mangle]
 pub unsafe extern "C" fn getenv(name: *const core::ffi::c_char) -> *mut core::ffi::c_char {

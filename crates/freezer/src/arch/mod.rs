@@ -1,6 +1,6 @@
-//! What only assembly or a number of the architecture can say: leaving and re-entering the frozen thread (`suspend`), functions that
-//! take any number of arguments, the signature of restartable sequences (`RSEQ_SIGNATURE`), and whether a process can be frozen here
-//! at all (`refusal`).
+//! Code that needs assembly or numbers of the architecture: suspending and resuming the frozen thread (`suspend`),
+//! variadic functions, the signature of restartable sequences (`RSEQ_SIGNATURE`), and whether a process can be frozen
+//! here (`refusal`).
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "aarch64")]

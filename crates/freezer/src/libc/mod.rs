@@ -1,5 +1,6 @@
-//! What the freezer knows of the inside of the C library, behind one interface. glibc is the only one so far; for another one a module
-//! like [`glibc`] would be chosen here. What is done to its malloc goes through [`crate::allocator`]. (Inside of this crate `libc::...` is the crate of that name, this is `crate::libc`.)
+//! The freezer's knowledge of C library internals, behind one interface. Only glibc is supported; another library would
+//! get a module like [`glibc`], selected here. Its malloc is adjusted through [`crate::allocator`]. (In this crate
+//! `libc::...` is the crate of that name, and this module is `crate::libc`.)
 #![allow(unsafe_code)]
 
 mod glibc;

@@ -1,9 +1,9 @@
-//! The C library's functions that look users and groups up. While the program boots, whoever watches it learns what is looked up in
-//! /etc/passwd and /etc/group, so that an image depends on these lines and not on all users of the machine. See [`super::libc_hooks`] for
-//! why they are here.
+//! The C library's functions that look users and groups up. During the boot they announce each look-up to the recorder,
+//! so that an image depends on these lines of /etc/passwd and /etc/group, and not on all users of the machine.
+//! [`super::libc_hooks`] explains why they are here.
 //!
-//! What is looked up in any other way (all users in turn, by the C library for itself, by other programs) is not announced: then all
-//! of a table counts.
+//! Look-ups by other means (enumerating all users, within the C library, by other programs) are not announced; then the
+//! whole table counts.
 
 use core::ffi::{c_char, c_int, c_uint, c_void, CStr};
 
@@ -14,17 +14,17 @@ use super::channel::tell_recorder;
 use super::libc_hooks::Next;
 use super::noted::is_on;
 
-/// Defines functions that announce a look-up, pass the call on, and announce the end.
+/// Defines functions that announce a look-up, call the C library, and announce the end.
 macro_rules! look_up {
     ($(fn $name:ident($key:ident: $kind:ty $(, $argument:ident: $type:ty)*) -> $result:ty { $announce:expr })*) => {
-        /// The functions that they stand in front of.
+        /// The C library's functions.
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
             $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
         }
 
-        /// Looks all of them up, so that nothing of that is left to a thawed process.
+        /// Resolves all of them now, so that a thawed process need not.
         pub fn bind() {
             $(next::$name.address();)*
         }
@@ -93,7 +93,7 @@ fn by_number(number: c_uint) {
     look_up(lookup_kind::NUMBER, &digits[start..]);
 }
 
-/// Tells the recorder what this thread will look up.
+/// Announces to the recorder what this thread will look up.
 pub fn look_up(kind: u32, text: &[u8]) {
     tell_recorder(Request::LookUp, &[&[b'0' + kind as u8, b'/'], text]);
 }

@@ -1,13 +1,14 @@
-//! The freezer's working memory: a range of its own that never gets into an image.
+//! The freezer's working memory: an address range that never gets into an image.
 //!
-//! Allocation only goes up; everything is released at once after the fork in the parent, and vanishes with the child.
+//! Allocation only moves up. After the fork the parent releases everything at once; in the child it ends with the
+//! process.
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Address space for the arena (bytes); only what is touched takes memory. Where it is limited (`ulimit -v`), a part of what there is has to do, at
-/// least so much.
+/// Address space for the arena (bytes); only touched pages take memory. If address space is limited (`ulimit -v`), a
+/// part of it has to suffice, at least `MIN_SIZE`.
 const SIZE: usize = 64 << 30;
 const MIN_SIZE: usize = 16 << 20;
 
@@ -19,7 +20,8 @@ struct Arena {
 #[global_allocator]
 static ARENA: Arena = Arena { next: AtomicUsize::new(0), size: AtomicUsize::new(0) };
 
-// SAFETY: `alloc` hands out disjoint ranges of one mapping; handlers run in one thread, and the atomic keeps even others disjoint.
+// SAFETY: `alloc` returns disjoint ranges of one mapping; handlers run in one thread, and the atomic keeps ranges
+// disjoint even between threads.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let base = image::reserved::ARENA as usize;
@@ -42,7 +44,7 @@ unsafe impl GlobalAlloc for Arena {
     unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // The last allocation grows in place: that is what a growing vector mostly is.
+        // The last allocation grows in place: that is the usual case of a growing vector.
         let end = old as usize + layout.size();
         if new_size >= layout.size()
             && old as usize + new_size <= image::reserved::ARENA as usize + self.size.load(Relaxed)
@@ -61,13 +63,14 @@ unsafe impl GlobalAlloc for Arena {
     }
 }
 
-/// Takes the address space; returns how much of it (bytes).
+/// Reserves the address space; returns its size (bytes).
 fn reserve(base: usize) -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     let mut sizes = core::iter::successors(Some(SIZE), |size| Some(size / 2)).take_while(|size| *size >= MIN_SIZE);
     let size = sizes.find(|size| {
-        // Memory of a program that locks all of it (mlockall) would be filled at once: so it is made without access, and unlocked first.
-        // SAFETY: the range is reserved for this, and is this process' own as soon as it is mapped there.
+        // In a program that locks all its memory (mlockall) the mapping would be populated at once, so it is made
+        // inaccessible and unlocked first. SAFETY: the range is reserved for this, and belongs to this process as soon
+        // as it is mapped.
         unsafe {
             let got = libc::mmap(base as *mut _, *size, libc::PROT_NONE, flags, -1, 0);
             if got as usize != base {
@@ -84,9 +87,9 @@ fn reserve(base: usize) -> Option<usize> {
     if size == SIZE {
         return Some(size);
     }
-    // The program's own fork handlers run after this, and need memory, too.
+    // The program's own fork handlers run after this and need memory, too.
     let half = size / 2;
-    // SAFETY: nothing is in it yet.
+    // SAFETY: nothing is allocated in it yet.
     unsafe { libc::munmap((base + half) as *mut _, half) };
     Some(half)
 }
@@ -96,7 +99,7 @@ pub fn contains(address: u64) -> bool {
     (image::reserved::ARENA..image::reserved::ARENA + SIZE as u64).contains(&address)
 }
 
-/// Gives all of it back; nothing allocated may be used any more.
+/// Releases all of it; nothing allocated may be used any more.
 pub fn release() {
     if ARENA.next.swap(0, Relaxed) != 0 {
         // SAFETY: the range is the arena's own.

@@ -1,15 +1,15 @@
-//! A buffer in the front end's own memory, an object of its language, from which a thawed process reads the arguments and the
-//! environment that it was started with. Reading /proc takes longer than all else that a front end does with them.
+//! A buffer in an object of the front end's language, to which a thaw writes its arguments and its environment. Reading
+//! /proc takes longer than everything else that a front end does with them.
 
 use core::ops::Range;
 use core::slice;
 
 use image::Handover;
 
-/// Where the buffer is: its address, and its size (bytes). The front end keeps it for good.
+/// Address and size of the buffer. The front end never frees it.
 ///
-/// A thaw fills it with the size of the arguments (u16, little endian), that of the environment, and then both, a NUL between two
-/// strings. Where they are too many it stays as it is, all zeros, and the front end reads /proc.
+/// A thaw writes the size of the arguments (u16, little endian), the size of the environment, and then both, with a NUL
+/// between two strings. If they do not fit, the buffer stays all zeros, and the front end reads /proc.
 #[derive(Clone, Copy)]
 pub struct ArgvBuffer {
     /// Its address.
@@ -21,7 +21,7 @@ pub struct ArgvBuffer {
 const SIZES: usize = 2 * size_of::<u16>();
 
 impl ArgvBuffer {
-    /// To be called in the thawed process, before anything of what the launcher has left is dropped.
+    /// Call it in the thawed process, before the launcher's leftovers are unmapped.
     pub fn fill(self, handover: &Handover) {
         let arguments = strings(handover.arguments_start..handover.arguments_end);
         let environment = strings(handover.environment_start..handover.environment_end);
@@ -33,7 +33,7 @@ impl ArgvBuffer {
         if (SIZES + arguments.len() + environment.len()) as u64 > self.size {
             return;
         }
-        // SAFETY: the front end has reserved these bytes for this, and nothing reads them before it goes on.
+        // SAFETY: the front end reserved these bytes for this, and reads them only after it resumes.
         let buffer = unsafe { slice::from_raw_parts_mut(self.address as *mut u8, self.size as usize) };
         let parts = [&arguments_size.to_le_bytes(), &environment_size.to_le_bytes(), arguments, environment];
         let mut end = 0;
@@ -44,8 +44,8 @@ impl ArgvBuffer {
     }
 }
 
-/// The strings that lie there, without the last NUL.
+/// The strings in a range, without the last NUL.
 fn strings(place: Range<u64>) -> &'static [u8] {
-    // SAFETY: the launcher has put strings there, which stay as they are until the front end goes on.
+    // SAFETY: the launcher wrote strings there, and they stay unchanged until the front end resumes.
     unsafe { slice::from_raw_parts(place.start as *const u8, (place.end - place.start).saturating_sub(1) as usize) }
 }

@@ -1,4 +1,4 @@
-//! The kernel's attributes of a process: how each is read, and how it is set.
+//! Reads and sets the kernel's attributes of a process.
 
 use alloc::vec;
 use core::ffi::{c_int, c_long};
@@ -22,27 +22,27 @@ const SCHED_FLAG_UTIL_CLAMP: u64 = 0x60;
 const KEYCTL_GET_KEYRING_ID: c_long = 0;
 const KEYRINGS: [c_long; 3] = [-1, -2, -3];
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
-/// Of ioprio_set(2): the calling process.
+/// From ioprio_set(2): the calling process.
 const IOPRIO_WHO_PROCESS: c_long = 1;
-/// Bits of the masks of CPUs and NUMA nodes that are kept.
+/// How many bits of CPU and NUMA node masks are kept.
 const MASK_BITS: usize = 1024;
 const NAMESPACES: [&[u8]; 10] =
     [b"cgroup", b"ipc", b"mnt", b"net", b"pid", b"pid_for_children", b"time", b"time_for_children", b"user", b"uts"];
 const LABELS: [&[u8]; 5] = [b"current", b"exec", b"fscreate", b"keycreate", b"sockcreate"];
 
-/// Room for the longest value that can be set again: a mask and a number.
+/// Size of the longest value that can be set again: a mask and a number.
 const ROOM: usize = MASK_BITS / 8 + 8;
 
-/// What an attribute is; nothing where the kernel does not tell it.
+/// The value of an attribute; empty if the kernel does not report it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     length: u16,
-    /// Whether it is too long, and this is its digest.
+    /// Whether the value is too long and this is its digest.
     pub is_digest: bool,
     bytes: [u8; ROOM],
 }
 
-/// What the kernel does not tell.
+/// The value of an attribute that the kernel does not report.
 pub const NOTHING: Value = Value { length: 0, is_digest: false, bytes: [0; ROOM] };
 
 impl Value {
@@ -69,14 +69,14 @@ impl Value {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// A 64-bit number of it; 0 where it has none.
+    /// One of its 64-bit words; 0 past the end.
     pub fn word(&self, index: usize) -> u64 {
         let word = self.bytes().get(index * 8..index * 8 + 8).and_then(|bytes| bytes.try_into().ok());
         u64::from_ne_bytes(word.unwrap_or_default())
     }
 }
 
-/// Reads one.
+/// Reads an attribute.
 pub fn read(attribute: Attribute) -> Value {
     use Attribute::*;
     match attribute {
@@ -174,7 +174,7 @@ pub fn read(attribute: Attribute) -> Value {
         LoginId => Value::of(&file::read_file(b"/proc/thread-self/loginuid\0")),
         CpuSwitches => Value::of_words(&arch::cpu_switches()),
         SegmentTable => Value::number(arch::segment_table_size() as i64),
-        // The recorder sees them.
+        // The recorder sees these being set.
         Root | Landlock | Tracer | SyscallDispatch | IoPorts => NOTHING,
         _ => match attribute.limit() {
             Some(number) => {
@@ -189,13 +189,13 @@ pub fn read(attribute: Attribute) -> Value {
     }
 }
 
-/// Sets one to a value; `before` is what it is now. Fails with an errno.
+/// Sets an attribute to a value; `before` is its current value. Fails with an errno.
 pub fn set(attribute: Attribute, value: &Value, before: &Value, directory: &[u8]) -> Result<(), c_int> {
     use Attribute::*;
     let number = value.word(0) as usize;
     let mut words = [0u64; ROOM / 8];
     words.iter_mut().enumerate().for_each(|(index, word)| *word = value.word(index));
-    // The bounds of utilisation, the two halves of the last word, count only with their flag.
+    // The utilisation clamps, the two halves of the last word, apply only with their flag.
     if attribute == Scheduling && words[6] != 1024 << 32 && words[6] != 0 {
         words[1] |= SCHED_FLAG_UTIL_CLAMP;
     }
@@ -211,7 +211,7 @@ pub fn set(attribute: Attribute, value: &Value, before: &Value, directory: &[u8]
             }
         }
         OutOfMemoryScore => write(b"/proc/self/oom_score_adj\0", [value.bytes(), b""]),
-        // It is read without the sign of a hexadecimal number.
+        // The file omits the prefix of the hexadecimal number.
         CoreDumpFilter => write(b"/proc/self/coredump_filter\0", [b"0x", value.bytes()]),
         Affinity => call(libc::SYS_sched_setaffinity, [0, value.bytes().len(), place]),
         Scheduling => call(libc::SYS_sched_setattr, [0, place, 0]),
@@ -245,7 +245,7 @@ impl Value {
     }
 }
 
-/// Fills in the path of the current directory and a NUL; returns its size without that, 0 where there is none.
+/// Fills in the path of the current directory and a NUL; returns its size without the NUL, 0 if there is none.
 pub fn directory(path: &mut [u8; libc::PATH_MAX as usize]) -> usize {
     // The kernel counts the NUL.
     call(libc::SYS_getcwd, [path.as_mut_ptr() as usize, path.len()]).unwrap_or(0).saturating_sub(1)
@@ -255,13 +255,13 @@ fn number(answer: Result<usize, c_int>) -> Value {
     answer.map_or(NOTHING, |number| Value::number(number as i64))
 }
 
-/// Where the kernel writes the answer.
+/// The value that the kernel writes for an option of prctl.
 fn prctl_answer(option: c_int) -> Value {
     let mut answer: c_int = 0;
     number(prctl(option, [&raw mut answer as usize]).map(|_| answer as usize))
 }
 
-/// Real, effective and saved id, and that for files: a call that is to set it to no id tells what it is.
+/// Real, effective and saved id, and the file system id: a call to set it to an invalid id returns the current one.
 fn ids(get: c_long, set: c_long) -> Value {
     let mut ids = [0u32; 3];
     let (real, effective, saved) = (&raw mut ids[0] as usize, &raw mut ids[1] as usize, &raw mut ids[2] as usize);
@@ -276,21 +276,21 @@ fn bits(ask: impl Fn(usize) -> Result<usize, c_int>) -> Value {
     Value::number(answers.enumerate().fold(0, |bits, (number, answer)| bits | ((answer as i64 & 1) << number)))
 }
 
-/// A line of the process' status.
+/// A line of /proc/self/status.
 fn status(key: &[u8]) -> Value {
     let text = file::read_file(b"/proc/thread-self/status\0");
     let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(key));
     line.map_or(NOTHING, |line| Value::of(line.trim_ascii()))
 }
 
-/// What all of these files of the process say together.
+/// The combined content of these files of the process.
 fn all_files(folder: &[u8], names: &[&[u8]], read: impl Fn(&[u8]) -> alloc::vec::Vec<u8>) -> Value {
     let path = |name: &[u8]| file::c_path(&[b"/proc/thread-self/", folder, name]);
     let texts = names.iter().map(|name| read(&path(name)));
     Value::of(&texts.collect::<alloc::vec::Vec<_>>().join(&b'\n'))
 }
 
-/// A file that can be set again. A thawed process has no heap of the freezer's.
+/// A file that can be set again. Allocates nothing, since a thawed process has no heap of the freezer's.
 fn setting(path: &[u8]) -> Value {
     let mut text = [0; ROOM];
     let size = File::open(path, libc::O_RDONLY).and_then(|file| file.read_at(&mut text, 0)).unwrap_or(0);
@@ -312,12 +312,12 @@ fn prctl<const N: usize>(option: c_int, arguments: [usize; N]) -> Result<usize, 
     call(libc::SYS_prctl, all)
 }
 
-/// A system call. The caller finds its errno as it was.
+/// A system call that preserves the caller's errno.
 fn call<const N: usize>(number: c_long, arguments: [usize; N]) -> Result<usize, c_int> {
     let mut all = [0; 6];
     all[..N].copy_from_slice(&arguments);
     let [a, b, c, d, e, f] = all;
-    // SAFETY: callers pass what the call takes: numbers, and places with room for what the kernel reads or writes there.
+    // SAFETY: callers pass what the call takes: numbers, and addresses with room for what the kernel reads or writes.
     unsafe {
         let before = errno();
         let answer = libc::syscall(number, a, b, c, d, e, f);

@@ -1,7 +1,7 @@
-//! The kernel's attributes of a process (`inputs::attributes` lists them): as they were when the process started, what of them has changed, and,
-//! in a thawed process, setting that again.
+//! The kernel's attributes of a process (`inputs::attributes` lists them): their values at the start of the process,
+//! what has changed since, and setting the changed ones again in a thawed process.
 //!
-//! Front ends have no call for most of them, and ask by [`Request::Attributes`](::channel::Request::Attributes).
+//! Front ends have no call for most of them; they ask through [`Request::Attributes`](::channel::Request::Attributes).
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -13,7 +13,7 @@ use super::File;
 
 const COUNT: usize = Attribute::ALL.len();
 
-/// Of each attribute what it was when the process started, at the last look, and when it was frozen.
+/// The values of each attribute when the process started, at the last check, and when it was frozen.
 struct Kept {
     start: [Value; COUNT],
     last: [Value; COUNT],
@@ -35,15 +35,15 @@ const EMPTY: Kept = Kept {
     directory: [0; libc::PATH_MAX as usize],
 };
 
-/// A bit for each attribute that the program has set by the C library: since the start, and since the last look.
+/// A bit for each attribute that the program set through the C library: since the start, and since the last check.
 static SET: AtomicU64 = AtomicU64::new(0);
 static SET_SINCE_LOOK: AtomicU64 = AtomicU64::new(0);
 const _: () = assert!(COUNT <= 64);
-/// The process that is asked: a child of a `vfork`, which has the same memory, sets its own.
+/// The process that these values belong to: a child of a `vfork` shares this memory, but sets its own attributes.
 static PROCESS: AtomicI32 = AtomicI32::new(0);
-/// Whether there is something that a thaw sets again.
+/// Whether a thaw has any attributes to set again.
 static REPEATS: AtomicBool = AtomicBool::new(false);
-/// Where the next look at all of them goes on.
+/// Where the next check of all attributes continues.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 #[allow(clippy::mut_from_ref)]
@@ -52,7 +52,7 @@ fn kept() -> &'static mut Kept {
     unsafe { &mut *KEPT.0.get() }
 }
 
-/// Remembers what they are. To be called by the constructor of a process that is to be frozen.
+/// Records the initial values. Called by the constructor of a process that will be frozen.
 pub fn remember() {
     let kept = kept();
     for &attribute in Attribute::ALL {
@@ -64,7 +64,7 @@ pub fn remember() {
     super::arena::release();
 }
 
-/// The program has set one, perhaps to what it was.
+/// Records that the program set an attribute, perhaps to its current value.
 pub fn touch(attribute: Attribute) {
     if super::pid() == PROCESS.load(Relaxed) {
         SET.fetch_or(1 << attribute as u64, Relaxed);
@@ -76,20 +76,21 @@ fn is_touched(attribute: Attribute) -> bool {
     SET.load(Relaxed) & (1 << attribute as u64) != 0
 }
 
-/// The soft limit of the stack's size when the process started, by which the kernel has laid out its memory.
+/// The soft stack limit when the process started. The kernel laid out its memory by it.
 pub fn stack_limit_at_start() -> u64 {
     STACK_LIMIT.load(Relaxed)
 }
 static STACK_LIMIT: AtomicU64 = AtomicU64::new(0);
 
-/// Whether there is something that a thawed process sets again.
+/// Whether a thawed process has any attributes to set again.
 pub fn repeats() -> bool {
     REPEATS.load(Relaxed)
 }
 
-/// Answers a front end: `look` is for the next attribute that has changed since the last look at it, as far as that is cheap to tell;
-/// `changed` for the next one that is not as it was at the start; `repeat`, in a thawed process, sets again what the boot has set, and fails
-/// with the first that cannot be. None where there is nothing more, or all has been set.
+/// Answers a front end. `look` returns the next attribute that has changed since its last check, if that is cheap to
+/// find out; `changed` returns the next one that differs from its initial value; `repeat`, in a thawed process, sets
+/// again what the boot set, and returns the first attribute that cannot be set. None if there is nothing more, or all
+/// have been set.
 pub fn answer(word: &[u8]) -> Option<Attribute> {
     let found = match word {
         b"look" => changed_since_last_look(),
@@ -125,13 +126,13 @@ fn next_changed() -> Option<Attribute> {
     found
 }
 
-/// Whether the process has another value now. A directory that somebody else has removed meanwhile is the same one.
+/// Whether an attribute has changed. A directory that another process removed meanwhile counts as the same.
 fn differs(attribute: Attribute, now: &Value, start: &Value) -> bool {
     now != start && !(attribute == Attribute::Directory && *now == NOTHING)
 }
 
-/// Compares all of them with what they were at the start, keeps what a thaw sets again, and passes those to `refuse` for which a freeze is
-/// refused. To be called before the fork that is the freeze, by which the kernel drops some.
+/// Compares all attributes with their initial values, keeps what a thaw sets again, and passes attributes that cannot
+/// be frozen to `refuse`. Called before the fork that is the freeze, since the kernel drops some of them in a fork.
 pub fn compare(mut refuse: impl FnMut(Attribute)) {
     let kept = kept();
     let mut has_other_rights = false;
@@ -156,7 +157,7 @@ pub fn compare(mut refuse: impl FnMut(Attribute)) {
     }
 }
 
-/// Drops what a thaw has no use for, so that it is not in the image. To be called in the child of the freeze.
+/// Drops values that a thaw does not need from the image. Called in the child of the freeze.
 pub fn settle() {
     let kept = kept();
     kept.last = EMPTY.last;
@@ -165,7 +166,8 @@ pub fn settle() {
     }
 }
 
-/// Sets again what the boot has set. Fails with what cannot be set here, and then all is as it was, as far as the kernel permits that.
+/// Sets again what the boot set. If an attribute cannot be set here, restores all others as far as the kernel permits,
+/// and returns it.
 fn repeat() -> Result<(), Attribute> {
     let kept = kept();
     let changed = |attribute: &&Attribute| kept.is_changed[**attribute as usize];
@@ -175,7 +177,7 @@ fn repeat() -> Result<(), Attribute> {
             return Err(attribute);
         }
     }
-    // The way back to a directory may lead through its descriptor only.
+    // The way back to a directory may only lead through its descriptor.
     let own = File::open(b".\0", libc::O_PATH | libc::O_DIRECTORY);
     let mut before = [NOTHING; COUNT];
     for &attribute in Attribute::ALL.iter().filter(changed) {

@@ -1,5 +1,5 @@
-//! This process' end of the channel: answers what its front end asks, and tells the recorder what only this process knows. The crate `channel` says
-//! what is asked.
+//! This process' end of the channel: answers its front end, and passes what only this process knows to the recorder.
+//! The crate `channel` defines the requests.
 
 use core::ffi::{c_char, c_int, CStr};
 use core::fmt::Write;
@@ -9,24 +9,25 @@ use ::channel::{Phase, Request, NAME};
 
 use super::{attributes, libc_hooks, noted, renewal, ruby_text, ArgvBuffer};
 
-/// The thread whose next fork is the freeze; 0: none is.
+/// The thread whose next fork is the freeze; 0 if none is.
 static ARMED: AtomicUsize = AtomicUsize::new(0);
-/// The front end's buffer for arguments and environment: its address, and its size. Zeros where it has none.
+/// The front end's buffer for arguments and environment: address and size. Zeros if it has none.
 static BUFFER: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Threads that are started again after each thaw.
 static RESTARTED: [AtomicI32; 32] = [const { AtomicI32::new(0) }; 32];
-/// Whether the end of the process writes out the C library's streams, and whether it waits there.
+/// Whether the end of the process flushes the C library's streams, and whether it stops there.
 static ENDS: AtomicBool = AtomicBool::new(false);
 static STOPS: AtomicBool = AtomicBool::new(false);
 
-/// The C library's function of this name (readlink(2)), by which front ends ask.
+/// The C library's function of this name (readlink(2)), through which front ends send requests.
 ///
 /// # Safety
+///
 /// As for the function of the C library.
 #[no_mangle]
 pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size: usize) -> isize {
-    // SAFETY: as the caller says: the path is a string or null, and the buffer has that size. Not by `dlsym`: an allocator may call while it
-    // comes up.
+    // SAFETY: as the caller says: the path is a string or null, and the buffer has that size. Without `dlsym`: an
+    // allocator may call this during its initialisation.
     unsafe {
         let Some((request, argument)) = asked(path) else {
             return libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, buffer, size) as isize;
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size
 /// # Safety
 /// The path is a string or null.
 unsafe fn asked<'a>(path: *const c_char) -> Option<(Request, &'a CStr)> {
-    // SAFETY: a sign that differs, as a NUL does, ends the look before the string does.
+    // SAFETY: the comparison ends at the first different byte, so it never passes the NUL.
     unsafe {
         if path.is_null() || !NAME.iter().enumerate().all(|(at, sign)| *path.add(at) as u8 == *sign) {
             return None;
@@ -57,7 +58,7 @@ unsafe fn asked<'a>(path: *const c_char) -> Option<(Request, &'a CStr)> {
     }
 }
 
-/// What is answered.
+/// The buffer for an answer.
 struct Answer {
     text: [u8; Answer::LONGEST],
     size: usize,
@@ -76,7 +77,7 @@ impl Write for Answer {
     }
 }
 
-/// Answers a request. None where nobody may ask that now, or where it cannot be done.
+/// Answers a request. None if it is not permitted now, or fails.
 fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<()> {
     let text = argument.to_bytes();
     let may_ask = match request {
@@ -124,7 +125,8 @@ pub fn is_armed() -> bool {
     ARMED.load(Relaxed) == noted::thread()
 }
 
-/// In the child of a fork: whether that was the freeze, and the front end's buffer. Later forks of this process are none.
+/// In the child of a fork: whether the fork was the freeze, and the front end's buffer. Later forks of this process are
+/// not the freeze.
 pub fn take_arm() -> Option<Option<ArgvBuffer>> {
     let is_freeze = is_armed();
     ARMED.store(0, Relaxed);
@@ -138,12 +140,12 @@ pub fn is_restarted(thread: i32) -> bool {
     RESTARTED.iter().any(|kept| kept.load(Relaxed) == thread)
 }
 
-/// Whether the front end has said that this is the end of the process, and whether somebody looks at it then.
+/// Whether the front end has announced the end of the process, and whether the process then stops to be inspected.
 pub fn end() -> Option<bool> {
     ENDS.load(Relaxed).then(|| STOPS.load(Relaxed))
 }
 
-/// Tells the recorder, which sees the call, and lets it fail. What is too long is not told.
+/// Sends a request to the recorder, which sees the call and lets it fail. A request that is too long is not sent.
 pub fn tell_recorder(request: Request, argument: &[&[u8]]) {
     let mut path = [0; 512];
     let parts = [NAME, request.word().as_bytes(), b"="];
@@ -158,7 +160,7 @@ pub fn tell_recorder(request: Request, argument: &[&[u8]]) {
     }
     const NO_DIRECTORY: c_int = -1;
     let mut nothing = [0u8];
-    // SAFETY: plain calls; the path ends with a NUL. Whoever looks something up finds its errno as it was.
+    // SAFETY: plain calls; the path ends with a NUL. The errno of the caller is preserved.
     unsafe {
         let errno = *libc::__errno_location();
         libc::syscall(libc::SYS_readlinkat, NO_DIRECTORY, path.as_ptr(), nothing.as_mut_ptr(), nothing.len());

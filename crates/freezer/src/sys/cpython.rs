@@ -1,9 +1,10 @@
-//! What CPython keeps of its flags and of its UTF-8 mode, where no Python code can change it: `sys.flags`, the preliminary configuration of
-//! the runtime, and the old global variables of the C API. A thaw sets there what its own environment says.
+//! CPython's flags and its UTF-8 mode in places that Python code cannot change: `sys.flags`, the preliminary
+//! configuration of the runtime, and the old global variables of the C API. A thaw sets them from its own environment.
 //!
-//! All of it is found through functions and variables that CPython exports. Only the place of the preliminary configuration inside of
-//! `_PyRuntime` is searched for: its fields stand in the order of the public PyPreConfig, and CPython itself tells their values. Before a
-//! freeze [`find`] tries whether a change in that place is what CPython tells then; without that nothing is ever changed.
+//! Exported functions and variables of CPython lead to all of them, except the preliminary configuration inside
+//! `_PyRuntime`. That is searched for: its fields have the order of the public PyPreConfig, and CPython itself returns
+//! their values. Before a freeze, [`find`] checks whether CPython returns a value that was changed there; otherwise
+//! nothing is ever changed.
 
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_long, c_void, CStr};
@@ -12,7 +13,7 @@ use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 type Object = *mut c_void;
 
-/// The flags of `sys.flags` that are set, and where each stands.
+/// `sys.flags` and the indices of the flags that are set.
 #[derive(Clone, Copy)]
 pub struct Places {
     /// `sys.flags`.
@@ -45,22 +46,22 @@ unsafe impl Sync for Cell {}
 static PYTHON: Cell = Cell(UnsafeCell::new(None));
 
 fn python() -> Option<&'static Python> {
-    // SAFETY: see `Cell`; it is written once, before anybody reads it.
+    // SAFETY: see `Cell`; it is written once, before its first read.
     unsafe { (*PYTHON.0.get()).as_ref() }
 }
 
-/// The interpreter's lock, which Python gives up while it calls `readlink`; nothing in a process without Python.
+/// The interpreter's lock, which Python releases while it calls `readlink`; empty in a process without Python.
 pub struct Lock(c_int);
 
 type Take = unsafe extern "C" fn() -> c_int;
 type GiveBack = unsafe extern "C" fn(c_int);
 
-/// The functions that take it and give it back; null before they are looked up.
+/// The functions that acquire and release it; null before they are resolved.
 static TAKE: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static GIVE_BACK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Lock {
-    /// Looks the functions up, if this is a Python.
+    /// Resolves the functions, if this is a Python.
     pub fn find() {
         if let (Some(take), Some(give_back)) = (exported(c"PyGILState_Ensure"), exported(c"PyGILState_Release")) {
             GIVE_BACK.store(give_back, Relaxed);
@@ -68,7 +69,7 @@ impl Lock {
         }
     }
 
-    /// Waits for it.
+    /// Acquires the lock.
     pub fn take() -> Option<Lock> {
         let take = TAKE.load(Relaxed);
         // SAFETY: the type of the function of that name; this is a thread of the interpreter.
@@ -79,12 +80,12 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         let give_back = GIVE_BACK.load(Relaxed);
-        // SAFETY: as above; the thread has taken it.
+        // SAFETY: as above; the thread has acquired it.
         unsafe { transmute_copy::<_, GiveBack>(&give_back)(self.0) };
     }
 }
 
-/// The address of what is exported by this name; None without it.
+/// The address of an exported symbol; None without it.
 fn exported(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: a plain call.
     let address = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
@@ -100,7 +101,8 @@ unsafe fn function<F>(name: &CStr) -> Option<F> {
     exported(name).map(|address| unsafe { transmute_copy(&address) })
 }
 
-/// Finds all that [`set_flags`] changes, and tries it out. False where something is not as expected; then nothing has changed.
+/// Finds everything that [`set_flags`] changes, and tests it. False if something is unexpected; then nothing has
+/// changed.
 pub fn find(places: Places) -> bool {
     // SAFETY: the types are those of CPython's C API, from 3.8 to 3.13.
     let found = unsafe { look(places) };
@@ -111,7 +113,8 @@ pub fn find(places: Places) -> bool {
 }
 
 /// # Safety
-/// This is a process of CPython 3.8 to 3.13, the caller holds its lock, and `places` tell the truth.
+///
+/// This is a process of CPython 3.8 to 3.13, the caller holds its lock, and `places` are correct.
 unsafe fn look(places: Places) -> Option<Python> {
     // SAFETY: as the caller says.
     unsafe {
@@ -145,9 +148,10 @@ const FIELDS: [&CStr; 10] = [
 ];
 const UTF8_MODE: usize = 7;
 
-/// Where the runtime has its `utf8_mode`; None where that is not certain.
+/// The address of the runtime's `utf8_mode`; None if it is uncertain.
 ///
 /// # Safety
+///
 /// As for [`look`].
 unsafe fn utf8_mode_place() -> Option<*mut c_int> {
     // SAFETY: the types are those of the C API; `_PyRuntime` is as large as its symbol says.
@@ -175,7 +179,7 @@ unsafe fn utf8_mode_place() -> Option<*mut c_int> {
             .take_while(|place| place.add(FIELDS.len()) <= start.add(size / size_of::<c_int>()))
             .filter(|place| core::slice::from_raw_parts(*place, FIELDS.len()) == wanted);
         let (place, None) = (matches.next()?.add(UTF8_MODE), matches.next()) else { return None };
-        // What CPython tells with another value must differ in this field, and in nothing else.
+        // With another value, CPython must return a difference in this field only.
         let name = FIELDS[UTF8_MODE].as_ptr();
         *place = 1 - wanted[UTF8_MODE];
         let after = configuration();
@@ -218,13 +222,13 @@ fn runtime() -> Option<(*mut c_int, usize)> {
     Some((start.cast(), size))
 }
 
-/// Sets both flags, wherever CPython has them. False where [`find`] has not found it.
+/// Sets both flags in all places. False if [`find`] has not found them.
 pub fn set_flags(dont_write_bytecode: bool, utf8_mode: bool) -> bool {
     let Some(python) = python() else { return false };
     let places = python.places;
     let flags = core::ptr::with_exposed_provenance_mut(places.flags);
-    // SAFETY: `sys.flags` lives as long as the interpreter, and nobody can change it meanwhile; `set_item` takes over the new value and
-    // leaves the old one to us. The variables are CPython's own.
+    // SAFETY: `sys.flags` lives as long as the interpreter, and no other code can change it meanwhile; `set_item` takes
+    // over the new value and leaves the old one to us. The variables are CPython's own.
     unsafe {
         for (index, value) in [(places.dont_write_bytecode, dont_write_bytecode), (places.utf8_mode, utf8_mode)] {
             let (old, new) = ((python.get_item)(flags, index), (python.from_long)(value.into()));
@@ -238,7 +242,7 @@ pub fn set_flags(dont_write_bytecode: bool, utf8_mode: bool) -> bool {
     true
 }
 
-/// Tells CPython's C code whether the standard streams are unbuffered.
+/// Sets whether the standard streams are unbuffered for CPython's C code.
 pub fn set_unbuffered(is_unbuffered: bool) {
     if let Some(python) = python() {
         // SAFETY: a variable of CPython's.
@@ -246,15 +250,16 @@ pub fn set_unbuffered(is_unbuffered: bool) {
     }
 }
 
-/// Chooses the locale that the environment names, as CPython does at its start. None where [`find`] has not found it.
+/// Chooses the locale that the environment names, as CPython does at its start. None if [`find`] has not found the
+/// function.
 pub fn locale_from_environment(category: c_int) -> Option<()> {
     // SAFETY: the type is that of CPython's function.
     python().map(|python| unsafe { (python.locale_from_environment)(category) }).map(drop)
 }
 
-/// Has CPython look up the attributes of a type anew, after its dictionary was changed.
+/// Invalidates CPython's cache of a type's attributes after its dictionary was changed.
 pub fn type_was_modified(address: usize) -> bool {
-    // SAFETY: the type is that of CPython's function, and the front end tells where one of its types lies.
+    // SAFETY: the type is that of CPython's function, and the front end passes the address of one of its types.
     unsafe {
         let Some(modified) = function::<unsafe extern "C" fn(Object)>(c"PyType_Modified") else { return false };
         modified(core::ptr::with_exposed_provenance_mut(address));

@@ -39,10 +39,10 @@ extern "C" fn child() {
     crate::after_fork_in_child();
 }
 
-/// Takes this library, which comes first, out of LD_PRELOAD, so that programs started by this one do not get it.
+/// Removes this library, which comes first, from LD_PRELOAD, so that child processes do not get it.
 fn take_out_of_preload() {
     let name = c"LD_PRELOAD";
-    // SAFETY: the loader runs constructors in one thread, before anybody holds pointers into the environment.
+    // SAFETY: the loader runs constructors in one thread, before any code holds pointers into the environment.
     unsafe {
         let value = libc::getenv(name.as_ptr());
         if value.is_null() {

@@ -10,14 +10,14 @@ pub fn errno() -> i32 {
     unsafe { *libc::__errno_location() }
 }
 
-/// A path with the NUL that the C library wants.
+/// A path with the final NUL that the C library requires.
 pub fn c_path(parts: &[&[u8]]) -> Vec<u8> {
     let mut path = parts.concat();
     path.push(0);
     path
 }
 
-/// An open file of the freezer's own; closed when dropped.
+/// An open file of the freezer; closed when dropped.
 pub struct File(c_int);
 
 impl Drop for File {
@@ -28,7 +28,8 @@ impl Drop for File {
 }
 
 impl File {
-    /// Opens a file; `path` ends with a NUL; `flags` are O_ flags, and O_CLOEXEC is added. New files get mode 0600.
+    /// Opens a file; `path` ends with a NUL; `flags` are O_ flags, to which O_CLOEXEC is added. New files get mode
+    /// 0600.
     pub fn open(path: &[u8], flags: c_int) -> Result<File, i32> {
         debug_assert!(path.last() == Some(&0));
         // SAFETY: `path` is NUL-terminated.
@@ -181,10 +182,11 @@ pub fn descriptor_fact(number: u32, command: c_int) -> i32 {
     unsafe { libc::fcntl(number as c_int, command) }
 }
 
-/// Whether what the epoll instance knows under `watched` is what this number means now; true where the kernel does not tell.
+/// Whether this number still refers to the file that the epoll instance registered under `watched`; true if the kernel
+/// cannot tell.
 pub fn watches_descriptor(epoll: u32, watched: u32) -> bool {
     const KCMP_EPOLL_TFD: c_int = 7;
-    // Instance, number, and which of those registered under the same number.
+    // Instance, number, and an index among the files registered under the same number.
     let slot = [epoll, watched, 0u32];
     // SAFETY: getpid has no preconditions; the kernel reads the slot.
     let order = unsafe {
@@ -194,7 +196,7 @@ pub fn watches_descriptor(epoll: u32, watched: u32) -> bool {
     order <= 0
 }
 
-/// Bytes that wait in a pipe.
+/// Number of bytes in a pipe.
 pub fn bytes_waiting(number: u32) -> i32 {
     let mut count: c_int = 0;
     // SAFETY: the kernel writes an int.
@@ -204,7 +206,7 @@ pub fn bytes_waiting(number: u32) -> i32 {
     }
 }
 
-/// Address family and type of a socket, and both of its names as the kernel gives them.
+/// Address family and type of a socket, and its two addresses as the kernel returns them.
 pub fn socket_names(number: u32) -> (c_int, Option<Vec<u8>>, Option<Vec<u8>>) {
     let name = |get: unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int| {
         let mut bytes = [0u8; 128];
@@ -223,7 +225,7 @@ pub fn socket_names(number: u32) -> (c_int, Option<Vec<u8>>, Option<Vec<u8>>) {
     (kind, name(libc::getsockname), name(libc::getpeername))
 }
 
-/// Whether a socket waits for connections.
+/// Whether a socket listens for connections.
 pub fn is_listening(number: u32) -> bool {
     let mut listens: c_int = 0;
     let mut length = size_of::<c_int>() as libc::socklen_t;
@@ -235,7 +237,7 @@ pub fn is_listening(number: u32) -> bool {
     listens != 0
 }
 
-/// The content of a file of /proc (any file that is read to its end); empty when it cannot be read.
+/// The content of a file of /proc (any file that is read to its end); empty if it cannot be read.
 pub fn read_file(path: &[u8]) -> Vec<u8> {
     let Ok(file) = File::open(path, libc::O_RDONLY) else { return Vec::new() };
     let mut content = vec![0; 64 * 1024];
@@ -253,7 +255,7 @@ pub fn read_file(path: &[u8]) -> Vec<u8> {
     content
 }
 
-/// Where a symbolic link of /proc leads.
+/// The target of a symbolic link of /proc.
 pub fn read_link(path: &[u8]) -> Vec<u8> {
     let mut target = [0u8; 4096];
     // SAFETY: `path` is NUL-terminated (see `c_path`), the buffer as long as said.

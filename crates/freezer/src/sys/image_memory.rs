@@ -1,9 +1,9 @@
-//! Makes memory that was mapped from an image behave as the anonymous memory that it was.
+//! Makes memory that was mapped from an image behave like the anonymous memory that it was.
 //!
-//! Dropping pages of such memory (`MADV_DONTNEED`) would bring back bytes of the image where an allocator expects zeros;
-//! growing it (`mremap`) would expose other bytes of the image. Allocators call `madvise` and `mremap` through the
-//! C library's symbols, which this library, being preloaded, defines in front of it: a range that comes from the image is turned
-//! into anonymous memory first, then the call goes on as usual. Before a thaw, and for other memory, the calls pass through.
+//! Dropping pages of such memory (`MADV_DONTNEED`) would bring back bytes of the image where an allocator expects
+//! zeros; growing it (`mremap`) would expose other bytes of the image. Allocators call `madvise` and `mremap` through
+//! the C library's symbols, which this preloaded library interposes: it first converts a range from the image to
+//! anonymous memory, then continues the call. Before a thaw, and for other memory, the calls pass through.
 
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -11,15 +11,15 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use image::PAGE;
 
-/// How many ranges are remembered; a process with more has its small ones joined (see [`remember`]).
+/// How many ranges are remembered; a process with more has small ones merged (see [`remember`]).
 const CAPACITY: usize = 1024;
 
 static STARTS: [AtomicU64; CAPACITY] = [const { AtomicU64::new(0) }; CAPACITY];
 static ENDS: [AtomicU64; CAPACITY] = [const { AtomicU64::new(0) }; CAPACITY];
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// Remembers, at the freeze, which ranges will come from the image. Rows come in the order of their addresses; beyond the
-/// capacity ranges are joined, which only makes the quick test less sharp.
+/// Remembers, at the freeze, the ranges that will come from the image. Rows must be sorted by address. Beyond the
+/// capacity ranges are merged, which only makes the quick test less exact.
 pub fn remember(ranges: impl Iterator<Item = Range<u64>>) {
     let mut count = 0;
     for range in ranges {
@@ -34,7 +34,7 @@ pub fn remember(ranges: impl Iterator<Item = Range<u64>>) {
     COUNT.store(count, Relaxed);
 }
 
-/// Whether a range may come from the image: quick, and sometimes wrongly yes.
+/// Whether a range may come from the image: fast, with false positives.
 fn may_be_image(range: &Range<u64>) -> bool {
     let count = COUNT.load(Relaxed);
     (0..count).any(|index| STARTS[index].load(Relaxed) < range.end && range.start < ENDS[index].load(Relaxed))
@@ -86,8 +86,8 @@ pub unsafe extern "C" fn mremap(
     unsafe { libc::syscall(libc::SYS_mremap, old, old_size, new_size, flags, new) as *mut c_void }
 }
 
-/// The file that is mapped at an address, if one is. For [`COUNT`] in a thawed process that is the image, whoever started it and however:
-/// had its page not come from there, it would be zero, and nothing would ask.
+/// The file mapped at an address, if any. For [`COUNT`] in a thawed process that is the image, however it was started:
+/// if its page had not come from there, it would be zero, and this would not be called.
 fn file_at(address: u64) -> Option<FileId> {
     let mut found = None;
     MapsReader::open().for_each(|line| {
@@ -98,12 +98,12 @@ fn file_at(address: u64) -> Option<FileId> {
     found
 }
 
-/// Replaces those parts of a range that are mapped from the image by anonymous memory, with the same bytes (`keep`) or zeros.
-/// What cannot be replaced (no memory) stays as it is.
+/// Replaces the parts of a range that are mapped from the image by anonymous memory, with the same bytes (`keep`) or
+/// zeros. A part that cannot be replaced (no memory) stays as it is.
 fn make_anonymous(range: &Range<u64>, keep: bool) {
     let Some(image) = file_at(&COUNT as *const AtomicUsize as u64) else { return };
     let mut parts = [const { (0..0, 0u32) }; 16];
-    // Replacing changes the list that is being read, so it is read anew until nothing of the image is left.
+    // Replacing changes the list being read, so read it again until no part of the image is left.
     loop {
         let mut count = 0;
         MapsReader::open().for_each(|line| {
@@ -124,8 +124,8 @@ fn replace(part: &Range<u64>, protection: u32, keep: bool) -> bool {
     let size = (part.end - part.start) as usize;
     let (read, write) = (libc::PROT_READ, libc::PROT_WRITE);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: the part belongs to the caller's range and is mapped; its bytes are kept, or were given up by the caller. The raw
-    // call keeps away from this module's own `mremap`.
+    // SAFETY: the part belongs to the caller's range and is mapped; its bytes are kept, or the caller has discarded
+    // them. The raw call bypasses this module's own `mremap`.
     unsafe {
         let fresh = libc::mmap(core::ptr::null_mut(), size, read | write, flags, -1, 0);
         if fresh == libc::MAP_FAILED {
@@ -152,14 +152,14 @@ struct Line {
     file: FileId,
 }
 
-/// A mapped file as /proc/self/maps tells it; `stat` may name another device for it.
+/// A mapped file as in /proc/self/maps; `stat` may report another device for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct FileId {
     device: (u64, u64),
     inode: u64,
 }
 
-/// Reads /proc/self/maps with a buffer on the stack: there may be no heap to use inside an allocator's call.
+/// Reads /proc/self/maps with a buffer on the stack: inside an allocator's call no heap may be available.
 struct MapsReader {
     fd: c_int,
 }

@@ -1,8 +1,9 @@
-//! The C library's functions by which a program reads its surroundings: its environment, the machine, the user, the terminal.
+//! The C library's functions through which a program reads its surroundings: its environment, the machine, the user,
+//! the terminal.
 //!
-//! The freezer, being preloaded, defines them in front of the C library's. While the program boots they note what was read; in any
-//! case they pass the call on. Calls inside the C library do not come by here. The libraries of the process bind to these
-//! functions for good, so they stay, and do nothing more, in a thawed process.
+//! The freezer is preloaded and interposes them. While the program boots they record each read; they always pass the
+//! call on. Calls within the C library do not come here. The libraries of the process are bound to these functions for
+//! good, so in a thawed process they remain and only pass calls on.
 
 use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void, CStr};
 use core::mem::transmute_copy;
@@ -20,20 +21,20 @@ extern "C" {
     static environ: *const *const c_char;
 }
 
-/// The function that this one stands in front of.
+/// The C library's function that a function of this library interposes.
 pub struct Next {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
 }
 
 impl Next {
-    /// The next function of that name, which ends with the only NUL.
+    /// The next function of that name, which ends with its only NUL.
     pub const fn of(name: &'static str) -> Next {
         let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { panic!("a name ends with a NUL") };
         Next { name, address: AtomicPtr::new(core::ptr::null_mut()) }
     }
 
-    /// Where it is.
+    /// Its address.
     pub fn address(&self) -> *mut c_void {
         let mut address = self.address.load(Relaxed);
         if address.is_null() {
@@ -45,27 +46,28 @@ impl Next {
         address
     }
 
-    /// The function, as a pointer of type `F`.
+    /// The function as a pointer of type `F`.
     ///
     /// # Safety
+    ///
     /// `F` is the type of a pointer to that function.
     pub unsafe fn get<F>(&self) -> F {
-        // SAFETY: the caller answers for the type, which is that of a pointer.
+        // SAFETY: the caller guarantees the type, which is that of a pointer.
         unsafe { transmute_copy(&self.address()) }
     }
 }
 
-/// Defines functions that note something and pass the call on: `fn NAME(ARGUMENT: TYPE, ...) -> TYPE { note }`.
+/// Defines functions that record a read and pass the call on: `fn NAME(ARGUMENT: TYPE, ...) -> TYPE { record }`.
 macro_rules! pass_on {
     ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $note:block)*) => {
-        /// The functions that they stand in front of.
+        /// The C library's functions.
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
             $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
         }
 
-        /// Looks all of them up, so that nothing of that is left to a thawed process.
+        /// Resolves all of them now, so that a thawed process need not.
         pub fn bind() {
             $(next::$name.address();)*
             GETENV.address();
@@ -92,20 +94,20 @@ fn fact(kind: &[u8]) {
     note(Kind::Fact, kind, b"");
 }
 
-/// A fact about a number below 100: a limit, a descriptor.
+/// A fact with a number below 100: a limit, a descriptor.
 fn fact_of(kind: &[u8], number: u32) {
     let digits = [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
     note(Kind::Fact, kind, &digits);
 }
 
-/// Whether one of the standard streams is a terminal, and which.
+/// Whether a standard stream is a terminal, and which.
 fn is_terminal(number: c_int) {
     if (0..=2).contains(&number) {
         fact_of(b"terminal", number as u32);
     }
 }
 
-/// Settings or name of a terminal, if a standard stream is one: each start has its own.
+/// Settings or name of a terminal at a standard stream: they differ in each start.
 fn terminal_state(number: c_int) {
     is_terminal(number);
     // SAFETY: a plain call.
@@ -116,12 +118,12 @@ fn terminal_state(number: c_int) {
 
 const TERMINAL_STATE: &[u8] = b"settings or the name of its terminal";
 
-/// A limit is read.
+/// A read of a limit.
 pub fn limit_is_read(resource: c_uint) {
     fact_of(b"limit", resource);
 }
 
-/// Whose facts are read: only those of this process count.
+/// Whether a process id means this process: only its own facts count.
 pub fn is_own(pid: c_int) -> bool {
     // SAFETY: a plain call.
     pid == 0 || pid == unsafe { libc::getpid() }
@@ -130,7 +132,7 @@ pub fn is_own(pid: c_int) -> bool {
 pass_on! {
     // The machine.
     fn gethostname(_name: *mut c_char, _size: usize) -> c_int { fact(b"hostname") }
-    // For the host's name in there see the front ends: hardly any caller wants it.
+    // For the host's name in the answer see the front ends: hardly any caller uses it.
     fn uname(_answer: *mut c_void) -> c_int { fact(b"kernel") }
     fn sysinfo(_answer: *mut c_void) -> c_int { fact(b"memory") }
     fn get_nprocs() -> c_int { fact(b"cpus") }
@@ -160,7 +162,7 @@ pass_on! {
     fn getresuid(_real: *mut c_uint, _effective: *mut c_uint, _saved: *mut c_uint) -> c_int { fact(b"user") }
     fn getresgid(_real: *mut c_uint, _effective: *mut c_uint, _saved: *mut c_uint) -> c_int { fact(b"user") }
     fn getgroups(_size: c_int, _answer: *mut c_uint) -> c_int { fact(b"groups") }
-    // The terminal. On this architecture a function that takes any third argument may be called as one that takes a pointer.
+    // The terminal. On this architecture a function with any third argument may be called as one with a pointer.
     fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
         if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
         if request == libc::TCGETS { terminal_state(number) }
@@ -169,14 +171,14 @@ pass_on! {
     fn tcgetattr(number: c_int, _settings: *mut c_void) -> c_int { terminal_state(number) }
     fn ttyname(number: c_int) -> *mut c_char { terminal_state(number) }
     fn ttyname_r(number: c_int, _name: *mut c_char, _size: usize) -> c_int { terminal_state(number) }
-    // What becomes of standard streams.
+    // Duplicates of standard streams.
     fn dup2(from: c_int, to: c_int) -> c_int { standard_streams::copied(from, to) }
     fn dup3(from: c_int, to: c_int, _flags: c_int) -> c_int { standard_streams::copied(from, to) }
     // Local time follows a variable that the C library reads itself.
     fn localtime(_time: *const c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn localtime_r(_time: *const c_void, _answer: *mut c_void) -> *mut c_void { variables(&[c"TZ"]) }
     fn mktime(_time: *mut c_void) -> c_long { variables(&[c"TZ"]) }
-    // Programs that this one executes, with all its variables.
+    // Programs that this process executes with all its variables.
     fn execve(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
         if inherits(variables) { variables = executed_with(program, variables) }
     }
@@ -193,7 +195,7 @@ pass_on! {
     }
     fn system(command: *const c_char) -> c_int { if !command.is_null() { executed_with_all(c"/bin/sh".as_ptr()) } }
     fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed_with_all(c"/bin/sh".as_ptr()) }
-    // What is changed was not the caller's.
+    // Variables that the program changes itself.
     fn setenv(name: *const c_char, _value: *const c_char, _overwrite: c_int) -> c_int { forget(name) }
     fn putenv(entry: *const c_char) -> c_int { forget(entry) }
     fn unsetenv(name: *const c_char) -> c_int { forget(name) }
@@ -205,18 +207,20 @@ static SECURE_GETENV: Next = Next::of("secure_getenv\0");
 
 type SetFn = unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int;
 
-/// What `getenv` does, and its caller's address.
+/// `getenv`, with the address of its caller.
 ///
 /// # Safety
+///
 /// The name is a string.
 pub unsafe extern "C" fn getenv_for(name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: the type is that of the C library's function; the name is a string of the caller's.
     unsafe { read(&GETENV, name, caller) }
 }
 
-/// The same of `secure_getenv`.
+/// `secure_getenv`, with the address of its caller.
 ///
 /// # Safety
+///
 /// The name is a string.
 pub unsafe extern "C" fn secure_getenv_for(name: *const c_char, caller: *const c_void) -> *mut c_char {
     // SAFETY: as above.
@@ -243,12 +247,13 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
     unsafe { execvpe(program, arguments, environ) }
 }
 
-/// Reads a variable, and notes that. One that is hidden until it is looked up is set now.
+/// Reads a variable and records the read. A hidden variable is set now.
 ///
 /// # Safety
+///
 /// `get` is a function like getenv, and the name a string.
 unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c_char {
-    // SAFETY: the caller answers for the function's type.
+    // SAFETY: the caller guarantees the function's type.
     let (get, set) = unsafe {
         let set = next::setenv.get::<SetFn>();
         (get.get::<unsafe extern "C" fn(*const c_char) -> *mut c_char>(), set)
@@ -277,7 +282,7 @@ fn variables(names: &[&CStr]) {
     }
 }
 
-/// Which variables a locale by the name of "" follows. That of text is an input in any case.
+/// The variables of a locale named "". LC_CTYPE's are inputs in any case.
 pub fn locale(category: c_int, name: *const c_char) {
     // SAFETY: a name is a string, or null to ask which locale is in effect.
     if category != libc::LC_CTYPE && !name.is_null() && unsafe { *name } == 0 {
@@ -285,20 +290,20 @@ pub fn locale(category: c_int, name: *const c_char) {
     }
 }
 
-/// Notes that a program is executed with all variables.
+/// Records that a program is executed with all variables.
 fn executed(program: *const c_char) {
     // SAFETY: a program is named by a string.
     note(Kind::Executed, unsafe { CStr::from_ptr(program) }.to_bytes(), b"");
 }
 
-/// The same, and returns all that the program gets: with what is hidden from this one until it looks it up.
+/// The same; returns all variables for the program, including those hidden from this process.
 fn executed_with(program: *const c_char, variables: *const *const c_char) -> *const *const c_char {
     executed(program);
     // SAFETY: what a program is executed with is a list of strings.
     unsafe { on_demand::with_hidden(variables) }
 }
 
-/// The same where the C library gives the program this process' own variables: what is hidden is set for that.
+/// The same if the C library passes this process' own variables: hidden ones are set for that.
 pub fn executed_with_all(program: *const c_char) {
     executed(program);
     // SAFETY: both are strings.
@@ -307,7 +312,7 @@ pub fn executed_with_all(program: *const c_char) {
     });
 }
 
-/// Whether this list of variables is that of the process, perhaps with others: each of its names is in there.
+/// Whether this list of variables contains all names of the process' own.
 fn inherits(list: *const *const c_char) -> bool {
     // SAFETY: `environ` and what a program is executed with are null-terminated lists of strings, or null.
     unsafe {
@@ -323,7 +328,7 @@ fn inherits(list: *const *const c_char) -> bool {
 unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u8]> {
     let mut next = list;
     core::iter::from_fn(move || {
-        // SAFETY: the caller answers for the list, and it has not ended yet.
+        // SAFETY: the caller guarantees the list, which has not ended yet.
         unsafe {
             let string = *next;
             next = next.add(1);
@@ -333,7 +338,7 @@ unsafe fn strings<'a>(list: *const *const c_char) -> impl Iterator<Item = &'a [u
     .fuse()
 }
 
-/// What `NAME` or `NAME=VALUE` names is not hidden any more.
+/// Unhides the variable in `NAME` or `NAME=VALUE`.
 fn forget(entry: *const c_char) {
     if !entry.is_null() {
         // SAFETY: it is a string.
@@ -341,8 +346,8 @@ fn forget(entry: *const c_char) {
     }
 }
 
-/// Writes the C library's environment into a new file, each entry with a NUL behind it: Python knows only what it has changed itself. Of a
-/// variable that was hidden until somebody looked it up there is the name alone. What cannot be written is missing there.
+/// Writes the C library's environment to a new file, each entry with a NUL: Python only knows its own changes. Of a
+/// hidden variable only the name is written. Entries that cannot be written are missing.
 pub fn write_environment(path: &CStr) {
     // SAFETY: plain calls with a path and with strings that live on; `environ` is a null-terminated list of strings, or null.
     unsafe {

@@ -1,9 +1,9 @@
-//! The C library's function that chooses a locale. See [`super::libc_hooks`] for why it is here.
+//! The C library's function that chooses a locale. [`super::libc_hooks`] explains why it is here.
 //!
-//! Before anything else the C library looks into its archive of locales, once for good: it is mapped, or was not there and is never looked
-//! for again. An image with that would miss every locale that is added later, so it would have to be stale. While the program boots, a
-//! locale is therefore looked for in the folders first, for which the C library has a variable, and in the archive only if it is found
-//! nowhere else.
+//! The C library looks into its archive of locales first, and only once: the archive stays mapped, or is never looked
+//! for again if it was missing. An image with that state would miss every locale added later, so it would have to be
+//! stale. So during the boot this function first looks a locale up in the directories, for which the C library has a
+//! variable, and in the archive only if no directory has it.
 
 use core::ffi::{c_char, c_int, CStr};
 use core::slice;
@@ -30,7 +30,7 @@ const MAX_VARIABLES: usize = 1000;
 
 type SetLocale = unsafe extern "C" fn(c_int, *const c_char) -> *mut c_char;
 
-/// Looks it up, so that nothing of that is left to a thawed process.
+/// Resolves it now, so that a thawed process need not.
 pub fn bind() {
     SETLOCALE.address();
 }
@@ -57,14 +57,15 @@ pub unsafe extern "C" fn setlocale(category: c_int, name: *const c_char) -> *mut
     unsafe { next(category, name) }
 }
 
-/// Calls a function with the variable that keeps the C library from its archive. Null where that cannot be.
+/// Calls a function with the variable that keeps the C library from its archive. Null if that fails.
 ///
 /// # Safety
+///
 /// The function leaves the environment alone.
 unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
     let mut list = [core::ptr::null(); MAX_VARIABLES + 2];
     list[0] = VARIABLE.as_ptr().cast();
-    // SAFETY: `environ` is a list of strings that ends with null, or null; nobody keeps the other list.
+    // SAFETY: `environ` is a null-terminated list of strings, or null; no other code keeps the other list.
     unsafe {
         let own = environ;
         let mut count = 0;
@@ -84,20 +85,21 @@ unsafe fn with_folders(call: impl FnOnce() -> *mut c_char) -> *mut c_char {
         if core::ptr::eq(environ, list.as_ptr()) {
             environ = own;
         } else {
-            // Another thread has set something meanwhile: the C library has made a list of its own, of all that was in this one.
+            // Another thread has set a variable meanwhile: the C library has made a list of its own from this one.
             libc::unsetenv(c"LOCPATH".as_ptr());
         }
         result
     }
 }
 
-/// Whether none of the locales of such a name (`C.UTF-8`, `LC_CTYPE=C.UTF-8;LC_TIME=C`) is in the archive. The image depends on that.
+/// Whether the archive has none of the locales in such a name (`C.UTF-8`, `LC_CTYPE=C.UTF-8;LC_TIME=C`). The image
+/// depends on that.
 fn is_in_folders_only(all: &[u8]) -> bool {
     let names = || all.split(|&byte| byte == b';').map(|part| part.rsplit(|&byte| byte == b'=').next().unwrap_or(part));
     let archived = || names().filter(|name| !matches!(*name, b"C" | b"POSIX"));
     let is_plain = |name: &[u8]| {
         let mut parts = name.split(|&byte| byte == b'.');
-        // The C library has names of its own for codes that are named by a number.
+        // The C library has its own names for encodings that are named by a number.
         !name.contains(&b'/') && parts.nth(1).is_none_or(|code| code.iter().any(u8::is_ascii_alphabetic))
     };
     archived().all(|name| {
@@ -113,12 +115,12 @@ fn is_missing(name: &[u8], archive: &[u8]) -> bool {
     answer == lookups::answer(lookup_kind::LOCALE, name, b"")
 }
 
-/// Looks into the archive, which is empty where there is none. False where it cannot be read.
+/// Passes the archive to `look`, empty if it is missing. False if it cannot be read.
 fn with_archive(look: impl FnOnce(&[u8]) -> bool) -> bool {
     let mut path = [0; LOCALE_ARCHIVE.len() + 1];
     path[..LOCALE_ARCHIVE.len()].copy_from_slice(LOCALE_ARCHIVE.as_bytes());
-    // SAFETY: plain calls; the path ends with a NUL, and what is mapped lives until it is unmapped. A file that is cut meanwhile would be
-    // the end of every other process that has it mapped, too.
+    // SAFETY: plain calls; the path ends with a NUL, and the mapping lives until it is unmapped. Truncating the file
+    // would crash every other process that has it mapped, too.
     unsafe {
         let errno = *libc::__errno_location();
         let file =

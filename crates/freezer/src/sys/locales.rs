@@ -1,4 +1,4 @@
-//! The locale of the C library: choosing it past the hook, and what is known of it.
+//! The C library's locale: chooses it without the hook, and reads its properties.
 
 use core::ffi::{c_char, c_int, CStr};
 use core::mem::transmute;
@@ -6,25 +6,25 @@ use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 type SetLocale = unsafe extern "C" fn(c_int, *const c_char) -> *mut c_char;
 
-/// Whether somebody has chosen a locale while the process boots.
+/// Whether any code has chosen a locale during the boot.
 static IS_CHOSEN: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody has chosen a locale, and not the runtime at its start.
+/// Whether the program has chosen a locale, rather than the runtime at its start.
 pub fn is_chosen() -> bool {
     IS_CHOSEN.load(Relaxed)
 }
 
-/// The program chooses one.
+/// Records that the program chooses a locale.
 pub fn program_chooses() {
     IS_CHOSEN.store(true, Relaxed);
 }
 
-/// The runtime has started: what was chosen until now was its own choice.
+/// Records that the runtime has started: earlier choices were its own.
 pub fn runtime_has_chosen() {
     IS_CHOSEN.store(false, Relaxed);
 }
 
-/// The C library's own function. Looked up only where a locale is renewed.
+/// The C library's own function. Resolved only when a locale is renewed.
 fn set_locale(category: c_int, name: *const c_char) -> *mut c_char {
     // SAFETY: the type is that of the C library's function; the name is a string, or null to ask which locale is in effect.
     unsafe {
@@ -34,7 +34,7 @@ fn set_locale(category: c_int, name: *const c_char) -> *mut c_char {
     }
 }
 
-/// Chooses a locale. Returns whether there is one of that name.
+/// Chooses a locale. Returns whether it exists.
 pub fn choose(category: c_int, name: &CStr) -> bool {
     !set_locale(category, name.as_ptr()).is_null()
 }
@@ -45,7 +45,7 @@ pub fn name(category: c_int) -> &'static CStr {
     unsafe { CStr::from_ptr(set_locale(category, core::ptr::null())) }
 }
 
-/// The encoding of text in the locale in effect.
+/// The encoding of LC_CTYPE's current locale.
 pub fn text_encoding() -> &'static CStr {
     // SAFETY: a plain call that returns a string.
     unsafe { CStr::from_ptr(libc::nl_langinfo(libc::CODESET)) }

@@ -1,5 +1,5 @@
-//! Everything in the freezer that needs unsafe code, but for assembly ([`crate::arch`]) and the inside of the C library
-//! ([`crate::libc`]): calls into the C library and the kernel, entry points, memory.
+//! All unsafe code of the freezer, except assembly ([`crate::arch`]) and C library internals ([`crate::libc`]): calls
+//! into the C library and the kernel, entry points, memory.
 #![allow(unsafe_code)]
 
 mod account_hooks;

@@ -1,8 +1,9 @@
-//! What the process reads of its surroundings while it boots, noted in the file `noted` of the control directory: entries as in its
-//! other files, see [`note`]. `snapboot freeze` makes inputs of them.
+//! Records what the process reads of its surroundings during the boot as events in the file `noted` of the control
+//! directory, in the format of its other files; see [`note`]. `snapboot freeze` makes inputs of them.
 //!
-//! Nothing is noted after the freeze, and none of this is in an image but the code. The caller may be in the middle of malloc, or in a
-//! child that shares this memory until it executes something: so there are no locks, no heap, and no descriptor that stays open.
+//! Nothing is recorded after the freeze, and an image contains none of this but the code. The caller may be inside
+//! malloc, or in a child that shares this memory until it executes a program: so there are no locks, no heap, and no
+//! descriptor that stays open.
 
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
@@ -13,10 +14,10 @@ use ::channel::{self, Kind, Phase};
 
 use super::on_demand;
 
-/// Whether anything is to be noted.
+/// Whether events are recorded.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// How many notes are remembered, so that each is written once. Beyond, they are repeated.
+/// How many events are remembered, so that each is written once. Beyond that, events repeat.
 const CAPACITY: usize = 2048;
 static WRITTEN: [AtomicU64; CAPACITY] = [const { AtomicU64::new(0) }; CAPACITY];
 
@@ -26,7 +27,7 @@ struct Path(UnsafeCell<[u8; libc::PATH_MAX as usize]>);
 unsafe impl Sync for Path {}
 static PATH: Path = Path(UnsafeCell::new([0; libc::PATH_MAX as usize]));
 
-/// Fields of an event that are noted here: all but the last one.
+/// The fields of an event that are written here: all but the last.
 const FIELDS: usize = channel::EVENT.len() - 1;
 /// The key of the entries.
 const KEY: &[u8] = b"event=";
@@ -34,16 +35,16 @@ const KEY: &[u8] = b"event=";
 const NAME: &[u8] = b"/noted\0";
 const ENVIRONMENT: &[u8] = b"/environment\0";
 
-/// How long the path of the control directory is, with which that one begins.
+/// Length of the control directory's path, with which that path begins.
 static DIRECTORY: AtomicUsize = AtomicUsize::new(0);
 
-/// Who reads, as the front end has told, and in which thread it has: others are the program's.
+/// Who reads, as announced by the front end, and in which thread. Reads of other threads are the program's.
 static PHASE: AtomicU8 = AtomicU8::new(Phase::Runtime as u8);
 static PHASE_OF: AtomicUsize = AtomicUsize::new(0);
 
-/// Starts noting when this process is one that `snapboot freeze` started. To be called by the constructor.
+/// Starts recording if `snapboot freeze` started this process. Called by the constructor.
 pub fn start() {
-    // SAFETY: the loader runs constructors in one thread, before anybody changes the environment.
+    // SAFETY: the loader runs constructors in one thread, before any code changes the environment.
     let directory = unsafe {
         let value = libc::getenv(c"SNAPBOOT_FREEZE_DIR".as_ptr());
         if value.is_null() {
@@ -64,7 +65,8 @@ pub fn start() {
     }
 }
 
-/// Ends it, and forgets what was noted. Returns the path of the control directory. To be called in the child of the freeze.
+/// Stops recording, and forgets the events. Returns the path of the control directory. Called in the child of the
+/// freeze.
 pub fn stop() -> Vec<u8> {
     IS_ON.store(false, Relaxed);
     on_demand::stop();
@@ -78,13 +80,13 @@ pub fn stop() -> Vec<u8> {
     directory
 }
 
-/// Whether anything is noted: for callers that first have to find out what to note.
+/// Whether events are recorded: for callers that must first find out what to record.
 #[inline]
 pub fn is_on() -> bool {
     IS_ON.load(Relaxed)
 }
 
-/// Somebody else reads from now on, in this thread. What was noted before may be noted again.
+/// Sets who reads in this thread from now on. Earlier events may be recorded again.
 pub fn phase(phase: Phase) {
     WRITTEN.iter().for_each(|slot| slot.store(0, Relaxed));
     PHASE_OF.store(thread(), Relaxed);
@@ -101,15 +103,15 @@ fn reader() -> Phase {
     }
 }
 
-/// What stands for the calling thread, and for its copy in a forked child.
+/// Identifies the calling thread, and its copy in a forked child.
 pub fn thread() -> usize {
     // SAFETY: cannot fail.
     unsafe { libc::pthread_self() as usize }
 }
 
-/// Notes an event: what was read, its subject, and a detail, as [`channel::EVENT`] says. Only the first of all that are alike is kept, but for
-/// their details; of facts, the first with each: what is read of one limit says nothing of another. What each start has of its own is noted each
-/// time, since a trial wants to know which import reads it.
+/// Records an event: its kind, its subject, and a detail, as in [`channel::EVENT`]. Of events that differ only in their
+/// details, just the first is kept; of facts, the first for each detail: reading one limit says nothing about another.
+/// Per-start values are recorded each time, since a trial import needs to know which import reads them.
 pub fn note(kind: Kind, subject: &[u8], detail: &[u8]) {
     if !is_on() {
         return;
@@ -119,12 +121,12 @@ pub fn note(kind: Kind, subject: &[u8], detail: &[u8]) {
     let more = if kind == Kind::Fact.word().as_bytes() { image::checksum(detail).rotate_left(2) } else { 0 };
     let alike = image::checksum(kind) ^ image::checksum(subject).rotate_left(1) ^ image::checksum(phase).rotate_left(3);
     if is_early || is_new(alike ^ more) {
-        // No file of the program's has read it, in no place that is known.
+        // The file and the place are unknown to C code.
         write(&[kind, phase, subject, b"", b"", detail]);
     }
 }
 
-/// Notes that a variable was read, with the digest of its value; none when it was not set.
+/// Records the read of a variable, with the digest of its value; empty if it is unset.
 pub fn variable(name: &CStr, value: *const c_char) {
     if !is_on() {
         return;
@@ -145,7 +147,7 @@ pub fn variable(name: &CStr, value: *const c_char) {
     note(Kind::Variable, name.to_bytes(), detail);
 }
 
-/// Whether nobody has noted this before; from now on somebody has.
+/// Whether this event is new; remembers it.
 fn is_new(hash: u64) -> bool {
     let hash = hash.max(1);
     for distance in 0..CAPACITY {
@@ -159,7 +161,7 @@ fn is_new(hash: u64) -> bool {
     true
 }
 
-/// Appends a record with these fields. On a full disk the note is lost, and so will be the image.
+/// Appends a record with these fields. On a full disk the event is lost, and so will be the image.
 fn write(fields: &[&[u8]; FIELDS]) {
     let heads = fields.map(|field| channel::head(field.len()));
     let mut vector = [libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 }; 2 * FIELDS + 2];
@@ -174,8 +176,8 @@ fn write(fields: &[&[u8]; FIELDS]) {
         add(field);
     }
     add(b"\0");
-    // SAFETY: plain calls; the path ends with a NUL, and the vector describes slices that live on. The caller finds its errno as
-    // it was.
+    // SAFETY: plain calls; the path ends with a NUL, and the vector describes slices that live on. The caller's errno
+    // is preserved.
     unsafe {
         let errno = *libc::__errno_location();
         let flags = libc::O_WRONLY | libc::O_APPEND | libc::O_CREAT | libc::O_CLOEXEC;

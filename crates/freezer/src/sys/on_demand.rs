@@ -1,8 +1,8 @@
-//! Variables that the boot sees only when it looks them up: the file `environment` of the control directory.
+//! Variables that the boot gets on demand: the file `environment` of the control directory.
 //!
-//! Each of them is hidden until somebody looks it up, and is then set, as if it had been from the start; or until the program
-//! sets or removes it itself. So the values of all others are nowhere in the process when it is frozen. Programs that the boot
-//! starts with its environment get all of them but the volatile ones.
+//! Each variable is hidden until the program looks it up, sets it or removes it. A look-up sets it, as if it had been
+//! set from the start. So the values of all others are nowhere in the process when it is frozen. Child processes that
+//! get the boot's environment get all of them but the volatile ones.
 
 use core::ffi::{c_char, CStr};
 use core::ptr;
@@ -11,21 +11,21 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Keys of the entries.
 const VARIABLE: &[u8] = b"variable=";
 const VOLATILE: &[u8] = b"volatile=";
-/// Stands in the place of a key's first letter where the variable is no longer hidden.
+/// Replaces the first letter of a key once the variable is no longer hidden.
 const TAKEN: u8 = 0xff;
 
-/// Bytes reserved behind the file for lists of variables; only what is used takes memory.
+/// Bytes reserved after the file for lists of variables; only the used part takes memory.
 const LISTS_SIZE: usize = 1 << 20;
 
-/// Where the file lies in memory, and how large it is.
+/// Address and size of the file in memory.
 static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 static SIZE: AtomicUsize = AtomicUsize::new(0);
-/// How many of these bytes are in use.
+/// How many of these bytes are used.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
 /// Reads the file at this path, which ends with a NUL.
 pub fn start(path: &[u8]) {
-    // SAFETY: plain calls; what is mapped is as large as what is read into it.
+    // SAFETY: plain calls; the mapping is as large as what is read into it.
     unsafe {
         let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
@@ -42,7 +42,7 @@ pub fn start(path: &[u8]) {
     }
 }
 
-/// Forgets all of it. Nothing that was handed out may be used any more.
+/// Unmaps the file. Nothing that was returned may be used any more.
 pub fn stop() {
     let size = SIZE.swap(0, Relaxed);
     USED.store(0, Relaxed);
@@ -62,24 +62,24 @@ pub fn name_of(entry: &[u8]) -> &[u8] {
     entry.split(|&byte| byte == b'=').next().unwrap_or(entry)
 }
 
-/// A hidden variable: where its entry begins, and where its `NAME=VALUE`, which ends with a NUL.
+/// A hidden variable: the places of its entry and of its `NAME=VALUE`, which ends with a NUL.
 struct Hidden {
     key: *mut u8,
     entry: &'static CStr,
     is_volatile: bool,
 }
 
-/// All that are still hidden.
+/// All variables that are still hidden.
 fn hidden() -> impl Iterator<Item = Hidden> {
     all().filter(|hidden| !hidden.is_taken())
 }
 
-/// Whether a variable of the start is or was hidden with this `NAME=VALUE`, so that nobody but who looked it up has set it.
+/// Whether a variable of the start is or was hidden with this `NAME=VALUE`, so that only a look-up has set it.
 pub fn has(entry: &[u8]) -> bool {
     all().any(|hidden| hidden.entry.to_bytes() == entry)
 }
 
-/// All that are hidden or were.
+/// All variables, hidden or not.
 fn all() -> impl Iterator<Item = Hidden> {
     let start = START.load(Relaxed);
     let mut next = start;
@@ -111,31 +111,31 @@ impl Hidden {
         unsafe { *self.key == TAKEN }
     }
 
-    /// From now on it is no longer hidden.
+    /// Marks it as no longer hidden.
     fn take(&self) {
         // SAFETY: the first byte of an entry, to which there are no references.
         unsafe { *self.key = TAKEN };
     }
 }
 
-/// The value of a hidden variable that is looked up; the caller has to set it.
+/// Unhides a variable that is looked up, and returns its value; the caller has to set it.
 pub fn take(name: &CStr) -> Option<&'static CStr> {
     let found = hidden().find(|hidden| hidden.name() == name.to_bytes())?;
     found.take();
     CStr::from_bytes_with_nul(&found.entry.to_bytes_with_nul()[name.count_bytes() + 1..]).ok()
 }
 
-/// The program sets or removes this variable itself; None means all.
+/// Unhides a variable that the program sets or removes itself; None means all.
 pub fn forget(name: Option<&[u8]>) {
     hidden().filter(|hidden| name.is_none_or(|name| hidden.name() == name)).for_each(|hidden| hidden.take());
 }
 
-/// Has `set` set each that is not volatile.
+/// Calls `set` with each variable that is not volatile, and unhides all.
 pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
     for hidden in hidden().filter(|hidden| !hidden.is_volatile) {
         hidden.take();
         let length = hidden.name().len();
-        // SAFETY: the sign after the name is its end for a moment; nobody else looks at an entry that was taken.
+        // SAFETY: the byte after the name is a NUL for a moment; no other code reads an entry that is no longer hidden.
         unsafe {
             let name = hidden.entry.as_ptr().cast_mut();
             *name.add(length) = 0;
@@ -145,16 +145,17 @@ pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
     }
 }
 
-/// The list of variables, and after it those that are hidden and not volatile; where that does not fit, the list alone.
+/// The list of variables, followed by those that are hidden and not volatile; only the list if they do not fit.
 ///
 /// # Safety
+///
 /// `list` is a null-terminated list of strings that live on.
 pub unsafe fn with_hidden(list: *const *const c_char) -> *const *const c_char {
     let added = hidden().filter(|hidden| !hidden.is_volatile).count();
     if added == 0 || list.is_null() {
         return list;
     }
-    // SAFETY: the caller answers for the list; the copy is this call's own.
+    // SAFETY: the caller guarantees the list; the copy belongs to this call.
     unsafe {
         let own = (0..).take_while(|&at| !(*list.add(at)).is_null()).count();
         let size = (own + added + 1) * size_of::<usize>();

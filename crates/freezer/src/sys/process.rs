@@ -1,4 +1,4 @@
-//! The process: its environment, what the kernel keeps for it, its memory, its end.
+//! The process: its environment, the kernel's state of it, its memory, its end.
 
 use core::ffi::{c_char, c_int, c_long, c_void};
 use core::ops::Range;
@@ -26,9 +26,9 @@ pub fn environment_lies_in(range: Range<u64>) -> bool {
     false
 }
 
-/// Makes the new process' environment the C library's and unmaps what the launcher left.
+/// Makes the new process' environment the C library's and unmaps the launcher's leftovers.
 pub fn adopt_environment(handover: &Handover) {
-    // SAFETY: the launcher built the list, and nothing of it lies in what is unmapped; there is one thread.
+    // SAFETY: the launcher built the list, and no part of it lies in the unmapped range; there is one thread.
     unsafe {
         environ = handover.environ as *mut *mut c_char;
         let size = (handover.leftover_end - handover.leftover_start) as usize;
@@ -150,19 +150,19 @@ pub fn exit(status: c_int) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Ends the process with SIGKILL, as whatever runs out of memory or patience does.
+/// Kills the process with SIGKILL, as the out-of-memory killer does.
 pub fn kill_self() {
     // SAFETY: a system call without arguments in memory.
     unsafe { libc::raise(libc::SIGKILL) };
 }
 
-/// Bytes of the process' own memory that are known to be readable: the vdso.
+/// A range of this process' memory that must be readable: the vdso.
 pub fn readable_memory(range: Range<u64>) -> &'static [u8] {
     // SAFETY: callers pass the vdso, which is mapped readable for the life of the process.
     unsafe { core::slice::from_raw_parts(range.start as *const u8, (range.end - range.start) as usize) }
 }
 
-/// Where this library lies in memory, its zero-initialised data included.
+/// The address range of this library, including its zero-initialised data.
 pub fn own_range() -> Range<u64> {
     extern "C" {
         static __ehdr_start: u8;
@@ -172,11 +172,11 @@ pub fn own_range() -> Range<u64> {
     (&raw const __ehdr_start) as u64..((&raw const _end) as u64).next_multiple_of(image::PAGE)
 }
 
-/// Bytes that were leaked from the arena and kept as pointer and length; empty for a null pointer.
+/// Bytes leaked from the arena, given as pointer and length; empty for a null pointer.
 pub fn kept_bytes(start: *const u8, length: usize) -> &'static [u8] {
     if start.is_null() {
         return b"";
     }
-    // SAFETY: `Findings::keep` stored both, and the arena is only released together with them.
+    // SAFETY: `Findings::keep` stored both, and the arena is released only together with them.
     unsafe { core::slice::from_raw_parts(start, length) }
 }

@@ -1,7 +1,7 @@
-//! What a thaw sets by its own environment where only C code can: the locale of the C library, its buffering of the standard streams, and
-//! what [`super::cpython`] knows.
+//! Settings that a thaw takes from its own environment and only C code can set: the C library's locale, its buffering
+//! of the standard streams, and those of [`super::cpython`].
 //!
-//! A front end asks by [`Request::Renew`](::channel::Request::Renew); the answer is a number.
+//! A front end asks through [`Request::Renew`](::channel::Request::Renew); the answer is a number.
 
 use core::ffi::{c_char, c_int, CStr};
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -22,10 +22,10 @@ pub fn is_prepared() -> bool {
     IS_PREPARED.load(Relaxed)
 }
 
-/// Answers a front end. While the process boots: `find=ADDRESS,INDEX,INDEX` (hexadecimal; `sys.flags`, and the indices of
-/// `dont_write_bytecode` and `utf8_mode` in it), `thaws` for a runtime that only asks for the locale, `modified=ADDRESS` (a type of CPython's),
-/// `state` (of the locale). Then also in a thawed process: `python locale`, `locale`, `flags=D,U` and `unbuffered=U` with digits 0 or 1.
-/// Returns the answer; None where something cannot be done.
+/// Answers a front end. During the boot: `find=ADDRESS,INDEX,INDEX` (hexadecimal; `sys.flags`, and the indices of
+/// `dont_write_bytecode` and `utf8_mode` in it), `thaws` for a runtime that only renews the locale, `modified=ADDRESS`
+/// (a type of CPython), `state` (of the locale). Then also in a thawed process: `python locale`, `locale`, `flags=D,U`
+/// and `unbuffered=U` with digits 0 or 1. None if the request fails.
 pub fn answer(question: &[u8]) -> Option<c_int> {
     let mut parts = question.splitn(2, |&byte| byte == b'=');
     let (word, rest) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -52,7 +52,7 @@ pub fn answer(question: &[u8]) -> Option<c_int> {
         b"modified" => done(next().is_some_and(cpython::type_was_modified)),
         b"state" => Some(state()),
         b"locale" => {
-            // What stays where there is none of that name is what a process begins with.
+            // If the named locale does not exist, the initial one stays.
             locales::choose(libc::LC_CTYPE, c"C");
             locales::choose(libc::LC_CTYPE, c"");
             Some(state())
@@ -84,7 +84,7 @@ fn number(digits: &[u8]) -> Option<usize> {
     usize::from_str_radix(core::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// Of the locale in effect.
+/// The state of the current locale.
 fn state() -> c_int {
     let is_c = |category| matches!(locales::name(category).to_bytes(), b"C" | b"POSIX");
     let text = locales::name(libc::LC_CTYPE);
@@ -98,8 +98,8 @@ fn state() -> c_int {
     state
 }
 
-/// Does what CPython does at its start (`_PyPreConfig_Write` and `_Py_CoerceLegacyLocale`): takes the locale of text from the environment
-/// and, where that is C and LC_ALL says nothing, puts C.UTF-8 in its place, in the environment, too.
+/// Does what CPython does at its start (`_PyPreConfig_Write` and `_Py_CoerceLegacyLocale`): takes LC_CTYPE's locale
+/// from the environment and, if that is C and LC_ALL is unset, coerces it to C.UTF-8, in the environment, too.
 fn python_locale() -> Option<c_int> {
     extern "C" {
         fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;

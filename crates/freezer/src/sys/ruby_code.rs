@@ -1,18 +1,19 @@
-//! Where the code of Ruby itself lies, to tell its reads of the environment from those of other C code.
+//! Finds the code of Ruby itself, to tell its reads of the environment from those of other C code.
 //!
-//! Whatever Ruby reads becomes an object, which its front end sees. What an extension or a library does with a value, nobody can see.
+//! A value that Ruby reads becomes an object, which its front end sees. What an extension or a library does with a
+//! value cannot be observed.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// From where to where it is mapped; both 0 where this is no Ruby.
+/// The range of its mapping; zeros if this is not a Ruby.
 static BEGIN: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 
-/// Looks for it. To be called by the constructor.
+/// Finds the range. Called by the constructor.
 pub fn find() {
-    // SAFETY: plain calls; `dladdr` fills in the structure where it returns another number than 0. A loaded object begins with its header,
-    // and the loader has mapped its program headers.
+    // SAFETY: plain calls; `dladdr` fills in the structure if it returns nonzero. A loaded object begins with its
+    // header, and the loader has mapped its program headers.
     unsafe {
         let function = libc::dlsym(libc::RTLD_DEFAULT, c"ruby_init_stack".as_ptr());
         let mut found: libc::Dl_info = core::mem::zeroed();
@@ -33,7 +34,7 @@ pub fn find() {
     }
 }
 
-/// Whether this is a Ruby, and something else calls from this address.
+/// Whether this is a Ruby, and other code calls from this address.
 pub fn is_foreign(caller: *const c_void) -> bool {
     let (begin, end) = (BEGIN.load(Relaxed), END.load(Relaxed));
     begin != 0 && !(begin..end).contains(&(caller as usize))

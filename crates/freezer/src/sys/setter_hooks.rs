@@ -1,5 +1,6 @@
-//! The C library's functions by which a program sets attributes of its process. While the program boots, those that it has set count as changed,
-//! also where they were the same before: another start may inherit something else. See [`super::libc_hooks`] for why they are here.
+//! The C library's functions through which a program sets attributes of its process. An attribute that the boot sets
+//! counts as changed, even if its value is the same as before: another start may inherit a different one.
+//! [`super::libc_hooks`] explains why they are here.
 
 use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 
@@ -9,17 +10,17 @@ use super::attributes::touch;
 use super::libc_hooks::{is_own, limit_is_read, Next};
 use super::noted::is_on;
 
-/// Defines functions that pass the call on, and note what has been set when it has not failed.
+/// Defines functions that pass the call on, and record the attribute if the call succeeded.
 macro_rules! set {
     ($(fn $name:ident($($argument:ident: $type:ty),*) { $attribute:expr })*) => {
-        /// The functions that they stand in front of.
+        /// The C library's functions.
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
             $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
         }
 
-        /// Looks all of them up, so that nothing of that is left to a thawed process.
+        /// Resolves all of them now, so that a thawed process need not.
         pub fn bind() {
             $(next::$name.address();)*
         }
@@ -62,7 +63,7 @@ set! {
     fn sched_setparam(pid: c_int, _parameters: *const c_void) { is_own(pid).then_some(Attribute::Scheduling) }
     fn sched_setaffinity(pid: c_int, _size: usize, _mask: *const c_void) { is_own(pid).then_some(Attribute::Affinity) }
     fn personality(persona: c_ulong) { (persona as u32 != u32::MAX).then_some(Attribute::Personality) }
-    // On this architecture a function that takes any number of arguments may be called as one that takes these.
+    // On this architecture a variadic function may be called as one with these arguments.
     fn prctl(option: c_int, _2: c_ulong, _3: c_ulong, _4: c_ulong, _5: c_ulong) {
         match option {
             libc::PR_SET_TIMERSLACK => Some(Attribute::TimerSlack),

@@ -1,4 +1,4 @@
-//! Answers of directories: what is written is read back; damage is an error and no panic.
+//! Answers of directories: a round trip works; damage is an error and never a panic.
 
 use image::{answer_kind, checksum, is_unlisted, AnswersReader, Error, Listing};
 use image_writer::AnswersWriter;
@@ -25,7 +25,7 @@ fn written(rows: &[Row]) -> (Vec<u8>, u64) {
     (bytes, sum)
 }
 
-/// The same, as it was read.
+/// A row as it was read.
 type Found = (u32, Vec<u8>, Vec<u8>);
 
 fn read(bytes: &[u8], sum: u64) -> Result<Vec<Found>, Error> {
@@ -85,7 +85,7 @@ fn long_names_that_share_much_are_whole() {
 fn damage_is_an_error() {
     let (bytes, sum) = written(&ROWS);
     assert_eq!(read(&bytes, sum ^ 1), Err(Error::Damaged { what: "answers" }));
-    // Whoever changes the bytes can also correct the checksum.
+    // An attacker who changes the bytes can also correct the checksum.
     for length in 0..bytes.len() {
         let _ = read(&bytes[..length], checksum(&bytes[..length]));
     }

@@ -1,4 +1,4 @@
-//! Tests of the format that write: what is written is read back, and what is damaged is refused.
+//! Tests of the format that write: a round trip works, and damage is refused.
 
 extern crate snapboot_image_writer as image_writer;
 

@@ -1,4 +1,4 @@
-//! The tables: what is written is read back; nothing outside of them is ever reached.
+//! The tables: a round trip works; nothing outside of them is reached.
 
 use image::*;
 use image_writer::TablesWriter;

@@ -1,4 +1,4 @@
-//! The checks of rows: each rule broken by itself.
+//! The checks of rows: each test breaks one rule.
 
 use image::arch::Registers;
 use image::validate::{rows, ADDRESS_END, MAX_DESCRIPTORS};
@@ -28,10 +28,10 @@ const HEAD: Head = {
     }
 };
 
-/// Where launcher and kernel find what they need.
+/// An address where launcher and kernel find their memory.
 const PLACE: u64 = 0x10_0000;
 
-/// One row of each kind, all of them good.
+/// A valid row of each kind.
 #[derive(Clone, Copy)]
 struct Rows {
     /// Mapped at [`PLACE`].
@@ -138,7 +138,7 @@ fn checked(change: impl FnOnce(&mut Rows)) -> Result<(), Error> {
     rows(&Tables::parse_unchecked_sum(&tables(&all)).unwrap(), &HEAD)
 }
 
-/// The thing that is out of range after `change`.
+/// The value that is out of range after `change`.
 fn wrong(change: impl FnOnce(&mut Rows)) -> &'static str {
     match checked(change) {
         Err(Error::OutOfRange { what, .. }) => what,
@@ -203,7 +203,7 @@ fn pages_come_from_the_data_pages_and_files_from_the_files() {
     assert_eq!(wrong(|all| all.mapping.kind = mapping_kind::FILE), "the file of a mapping");
 }
 
-/// The number of rows went below zero, and every row was inside.
+/// Regression: the number of rows wrapped below zero, so every row counted as inside.
 #[test]
 fn no_mapping_has_a_file_where_there_are_no_files() {
     let all = good();
@@ -218,7 +218,7 @@ fn no_mapping_has_a_file_where_there_are_no_files() {
     }
 }
 
-/// A part that waited elsewhere would have replaced memory of the launcher.
+/// Regression: a part at another address replaced memory of the launcher.
 #[test]
 fn parts_of_the_vdso_stay_inside_the_room_where_they_wait() {
     let put = |offset| move |all: &mut Rows| (all.mapping.kind, all.mapping.offset) = (mapping_kind::VDSO, offset);
@@ -229,7 +229,7 @@ fn parts_of_the_vdso_stay_inside_the_room_where_they_wait() {
     }
 }
 
-/// The launcher crashed where it should have fallen back.
+/// Regression: the launcher crashed instead of falling back.
 #[test]
 fn what_launcher_and_kernel_write_to_is_writable_memory() {
     assert_eq!(wrong(|all| all.process.arg_start = PLACE - 1), "the argv area");

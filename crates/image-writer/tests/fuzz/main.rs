@@ -24,7 +24,7 @@ use fastrand::Rng;
 use read::Reached;
 use seeds::Seed;
 
-/// Cases without FUZZ_CASES; `make fuzz` reads a million. Miri takes its time over each.
+/// Cases without FUZZ_CASES; `make fuzz` reads a million. Miri is slow.
 const CASES: u64 = if cfg!(miri) { 10 } else { 20_000 };
 
 /// No case takes a thousandth of this.
@@ -52,7 +52,7 @@ fn undamaged_seeds_are_accepted() {
     assert_eq!(read::read(b""), Reached::Head);
 }
 
-/// Writes what cargo-fuzz starts from.
+/// Writes the corpus from which cargo-fuzz starts.
 #[test]
 fn the_corpus_can_be_written() {
     let Some(directory) = env::var_os("FUZZ_CORPUS").map(path::PathBuf::from) else { return };
@@ -105,11 +105,11 @@ fn damaged_heads_and_tables_do_no_harm() {
         "{total} cases of seed {seed} in {:.1} s: refused at head {head}, directory {tables}, rows {rows}; accepted {end}",
         began.elapsed().as_secs_f64()
     );
-    // Damage that a first check always finds would test nothing else.
+    // Damage that the first check always catches would test nothing else.
     assert!(total < 100 || counts.iter().all(|&count| count > total / 50), "{counts:?}");
 }
 
-/// Ends the test when a case takes too long; nothing else could.
+/// Aborts the test when a case hangs.
 fn watch(now: &AtomicU64, seed: u64) {
     let (mut last, mut since) = (u64::MAX, Instant::now());
     loop {

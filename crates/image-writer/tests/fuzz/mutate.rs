@@ -1,4 +1,4 @@
-//! Spoils a seed: damage as files suffer it, and as somebody would do it who wants to get at what lies behind a check.
+//! Damages a seed as file systems do, and as an attacker would to get past a check.
 
 use fastrand::Rng;
 use image::validate::{ADDRESS_END, MAX_DESCRIPTORS};
@@ -6,7 +6,7 @@ use image::{reserved, HEAD_AREA, MAX_TABLES, PAGE, RESERVED_END, RESERVED_START}
 
 use crate::seeds::Seed;
 
-/// Numbers at which checks change their mind.
+/// Numbers at the boundaries of checks.
 const BORDERS: [u64; 18] = [
     0,
     1,
@@ -28,9 +28,9 @@ const BORDERS: [u64; 18] = [
     u64::MAX - PAGE + 1,
 ];
 
-/// One of the seeds, with some damage.
+/// One of the seeds, damaged.
 pub fn spoiled(seeds: &[Seed], rng: &mut Rng) -> Seed {
-    // Smaller ones are read faster, and hold as much to spoil.
+    // Smaller seeds are faster to read and have as many fields.
     let mut seed = seeds[rng.usize(..seeds.len()).min(rng.usize(..seeds.len()))].clone();
     for _ in 0..[1, 1, 1, 2, 3, 16][rng.usize(..6)] {
         match rng.u8(..20) {
@@ -46,7 +46,7 @@ pub fn spoiled(seeds: &[Seed], rng: &mut Rng) -> Seed {
     seed
 }
 
-/// Tables mostly: a damaged head hides them.
+/// The part to damage; mostly the tables, which a damaged head hides.
 fn part<'a>(seed: &'a mut Seed, rng: &mut Rng) -> &'a mut Vec<u8> {
     if rng.u8(..4) == 0 {
         &mut seed.area
@@ -73,14 +73,14 @@ fn head_field(seed: &mut Seed, rng: &mut Rng) {
 }
 
 fn table_field(seed: &mut Seed, rng: &mut Rng) {
-    // The directory and the rows that there is one of come first; half of the damage goes there.
+    // The directory and the single rows come first and get half of the damage.
     let count = seed.table_fields.len();
     let index = rng.usize(..count).min(if rng.bool() { count } else { rng.usize(..count) });
     let (offset, size) = seed.table_fields[index];
     field(&mut seed.tables, offset, size, rng);
 }
 
-/// Changes a number; other fields (digests, names) get a byte changed.
+/// Changes a number; of other fields (digests, names) a byte.
 fn field(bytes: &mut [u8], offset: usize, size: usize, rng: &mut Rng) {
     let Some(place) = bytes.get_mut(offset..offset + size) else { return };
     if size > 8 {
@@ -91,7 +91,7 @@ fn field(bytes: &mut [u8], offset: usize, size: usize, rng: &mut Rng) {
     place.copy_from_slice(&number(u64::from_le_bytes(raw), rng).to_le_bytes()[..size]);
 }
 
-/// Another number in place of `now`.
+/// A number to replace `now`.
 fn number(now: u64, rng: &mut Rng) -> u64 {
     let near = [1, 8, PAGE, 24][rng.usize(..4)];
     match rng.u8(..8) {
@@ -105,7 +105,7 @@ fn number(now: u64, rng: &mut Rng) -> u64 {
     }
 }
 
-/// Cuts the file off, with or without its size telling.
+/// Truncates the file; its recorded size may or may not follow.
 fn truncate(seed: &mut Seed, rng: &mut Rng) {
     let bytes = part(seed, rng);
     let length = rng.usize(..=bytes.len());
@@ -116,7 +116,7 @@ fn truncate(seed: &mut Seed, rng: &mut Rng) {
     }
 }
 
-/// Puts a part of `other` in the place of the same part.
+/// Replaces a part by the same part of `other`.
 fn splice(seed: &mut Seed, other: &Seed, rng: &mut Rng) {
     let (into, from) = if rng.u8(..3) == 0 { (&mut seed.area, &other.area) } else { (&mut seed.tables, &other.tables) };
     let start = rng.usize(..=into.len().min(from.len()));
@@ -129,7 +129,7 @@ fn splice(seed: &mut Seed, other: &Seed, rng: &mut Rng) {
     }
 }
 
-/// Copies some bytes to another place, as a file system does that mixes up blocks, or takes them out.
+/// Repeats some bytes elsewhere, as a file system does that mixes up blocks, or removes them.
 fn repeat(bytes: &mut Vec<u8>, rng: &mut Rng) {
     let length = rng.usize(..=bytes.len().min(256)) & if rng.bool() { !7 } else { !0 };
     let (from, to) = (rng.usize(..=bytes.len() - length), rng.usize(..=bytes.len() - length));

@@ -1,4 +1,4 @@
-//! Heads and tables as the writer makes them, for the fuzzer to spoil.
+//! Valid heads and tables for the fuzzer to damage.
 
 use image::arch::Registers;
 use image::{
@@ -10,18 +10,18 @@ use image_writer::TablesWriter;
 
 use crate::read::Pieces;
 
-/// Where the data pages start, and how many bytes they have. There is room for tables on either side.
+/// Offset and size of the data pages. There is space for tables on either side.
 const PAGES: (u64, u64) = (16 * PAGE, 8 * PAGE);
 
-/// Where the answers start, and how many bytes they have.
+/// Offset and size of the answers.
 const ANSWERS: (u64, u64) = (PAGES.0 + 4 * PAGES.1, 64);
 
-/// Head and tables that can be changed, and where their fields are.
+/// A head and tables to change, with the places of their fields.
 #[derive(Clone)]
 pub struct Seed {
     /// Size of the file.
     pub file_size: u64,
-    /// Head and command, without the zeros at the end.
+    /// Head and command, without trailing zeros.
     pub area: Vec<u8>,
     /// The tables.
     pub tables: Vec<u8>,
@@ -55,13 +55,13 @@ impl Seed {
         Seed { file_size: head.file_size, area, tables, head_fields, table_fields }
     }
 
-    /// What the body of the fuzz target takes.
+    /// The input of the fuzz target.
     pub fn bytes(&self) -> Vec<u8> {
         Pieces { file_size: self.file_size, area: &self.area, tables: &self.tables }.join()
     }
 }
 
-/// Where the fields of directory and rows are.
+/// The fields of directory and rows: offset and size.
 fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
     let tables = Tables::parse_unchecked_sum(bytes).unwrap();
     let mut found = vec![(0, 4), (4, 4)];
@@ -99,7 +99,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
         let start = part.as_ptr() as usize - bytes.as_ptr() as usize;
         add(start..start + part.len(), fields, size);
     }
-    // A text is two numbers to the reader, and one field to the record.
+    // The reader sees a text as two numbers, the record as one field.
     let halves: Vec<_> = found.iter().filter(|field| field.1 == 8).flat_map(|at| [(at.0, 4), (at.0 + 4, 4)]).collect();
     found.extend(halves);
     found
@@ -117,7 +117,7 @@ pub fn all() -> Vec<Seed> {
     ]
 }
 
-/// Tables with `count` rows of each kind of which there may be any number.
+/// Tables with `count` rows of each kind that may repeat.
 fn rows(count: u64) -> Vec<u8> {
     const STACK: u64 = 0x7ffd_0000_0000;
     let mut tables = TablesWriter::new();

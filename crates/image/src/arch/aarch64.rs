@@ -1,3 +1,4 @@
-//! What an image holds only for aarch64: not yet. No image is made here; those of x86-64 can be looked into.
+//! The part of an image that is specific to aarch64: none yet. No image is made here, but images of x86-64 can be
+//! inspected.
 
 pub use super::x86_64::Registers;

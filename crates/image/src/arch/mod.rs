@@ -1,6 +1,6 @@
-//! What an image holds only for one architecture: `Registers`.
+//! The part of an image that is specific to an architecture: `Registers`.
 //!
-//! A record is data: every machine can read it, whatever it can run. There are images of x86-64 processes so far.
+//! A record is data, so every machine can read it, whatever code it runs. So far all images are of x86-64 processes.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

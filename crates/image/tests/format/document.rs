@@ -1,4 +1,5 @@
-//! Holds `docs/internals/image-format.md` to the code: every record, section and constant has its row there, and no row is left over.
+//! Compares `docs/internals/image-format.md` with the code: every record, section and constant has its row there, and
+//! there are no other rows.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use record::{Field, Record};
 
 const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 
-/// The sources in which records are declared.
+/// The sources that declare records.
 const SOURCES: [&str; 6] = [
     include_str!("../../src/head.rs"),
     include_str!("../../src/records.rs"),
@@ -112,7 +113,8 @@ fn every_constant_has_its_value() {
     assert_eq!(documented, coded);
 }
 
-/// Kinds and flags are modules of constants in `records.rs` and `input_records.rs`; each module is a table of the same name.
+/// Kinds and flags are modules of constants in `records.rs` and `input_records.rs`. Each module is a table of the same
+/// name.
 #[test]
 fn every_kind_and_flag_has_its_row() {
     let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();

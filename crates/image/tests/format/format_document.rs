@@ -1,8 +1,9 @@
-//! What a document says of a format, for the tests that hold it to the code. The archive's tests use this file, too.
+//! Parses the document of a format, for the tests that compare it with the code. The archive's tests use this file,
+//! too.
 
 use std::collections::BTreeMap;
 
-/// A table: the heading that it stands under, and its rows, the first of which names the columns.
+/// A table: its heading and its rows. The first row names the columns.
 struct Table {
     heading: &'static str,
     rows: Vec<Vec<&'static str>>,
@@ -26,7 +27,7 @@ fn tables(document: &'static str) -> Vec<Table> {
     tables
 }
 
-/// The fields of all records, by the heading that a record stands under: "name offset size".
+/// The fields of all records, keyed by the record's heading: "name offset size".
 pub fn records(document: &'static str) -> BTreeMap<&'static str, Vec<String>> {
     let mut records = BTreeMap::new();
     for table in tables(document).into_iter().filter(|table| table.rows[0] == ["field", "offset", "size", "meaning"]) {
@@ -42,7 +43,7 @@ pub fn rows_named(document: &'static str, column: &str) -> Vec<(&'static str, &'
     tables.flat_map(|table| table.rows.into_iter().skip(2)).map(|row| (row[0], row[1])).collect()
 }
 
-/// The modules of constants in a source file: the name of each, and the names and values of its constants.
+/// The modules of constants in a source file: their names, and the names and values of their constants.
 pub fn modules(source: &'static str) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     let modules = source.split("\npub mod ").skip(1).map(|module| {
         let (name, body) = module.split_once(" {").unwrap();

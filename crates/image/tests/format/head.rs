@@ -1,4 +1,4 @@
-//! The head and the command: what is written is read back; each damage is named.
+//! The head and the command: a round trip works, and each damage has its own error.
 
 use image::{
     checksum, Command, Error, Head, Record, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_TABLES, MAX_VARIANTS, PAGE,
@@ -8,7 +8,7 @@ use image::{
 const COMMAND: [&[u8]; 4] = [b"/usr/bin/python3", b"1=/a/b", b"python3", b"-I"];
 const FIRST: u64 = (HEAD_OFFSET + HEAD_AREA) as u64;
 
-/// Two data pages and some tables right behind the head.
+/// A head with two data pages and tables right behind it.
 fn good() -> Head {
     Head {
         file_size: FIRST + 3 * PAGE,
@@ -26,7 +26,7 @@ fn written(head: Head) -> Vec<u8> {
     area
 }
 
-/// What parsing says of a head whose fields `change` changed, with a checksum that is right.
+/// Parses a head after `change`, with a correct checksum.
 fn parsed(change: impl FnOnce(&mut Head)) -> Result<Head, Error> {
     let mut head = good();
     change(&mut head);
@@ -86,7 +86,7 @@ fn every_variant_has_a_head_of_its_own() {
     assert!(Head::parse(&area, good().file_size).is_ok());
 }
 
-/// What is out of range in the head of an image of so many variants for so many kinds of starts.
+/// The value that is out of range in the head of an image with so many variants and kinds of starts.
 fn wrong_counts(variants: u32, kinds: u32) -> Option<&'static str> {
     let mut area = written(good());
     let mut head = Head { variants, kinds, ..Head::decode(&area) };
@@ -187,7 +187,7 @@ fn a_damaged_head_leaves_the_command_usable() {
 
 #[test]
 fn a_command_has_a_program_and_an_argv_whose_strings_end() {
-    /// A head whose command is these bytes, with the right checksum.
+    /// A head whose command is these bytes, with a correct checksum.
     fn with(count: u32, strings: &[u8]) -> (Vec<u8>, Head) {
         let mut area = written(good());
         area[COMMAND_OFFSET..][..strings.len()].copy_from_slice(strings);

@@ -1,5 +1,5 @@
-//! Tests of the format: what a head may hold, and that the document says what the code does. Those that write tables are with
-//! image-writer.
+//! Tests of the format: what a head may contain, and that the document agrees with the code. Tests that write tables
+//! are in image-writer.
 
 extern crate snapboot_image as image;
 

@@ -1,4 +1,4 @@
-//! The system calls that take file names, on aarch64, which has none of the old ones: whoever names a file names a directory too.
+//! The system calls that take file names on aarch64. It has only the calls that also take a directory.
 
 use inputs::attributes::Attribute;
 use libc::c_long;
@@ -41,5 +41,5 @@ pub const TABLE: [(c_long, Shape); 28] = [
     (libc::SYS_bind, Address(1)),
 ];
 
-/// Calls that set attributes of a process, besides those of all architectures.
+/// System calls that set attributes of a process, in addition to those of all architectures.
 pub const SETTERS_HERE: &[(c_long, Attribute)] = &[];

@@ -1,5 +1,5 @@
-//! Numbers of the kernel's that differ by architecture: `AUDIT`, by which a filter knows the architecture of a call, and the `TABLE` of
-//! calls that take file names.
+//! Numbers that differ by architecture: `AUDIT`, which identifies the architecture of a call to the filter, and the
+//! `TABLE` of system calls that take file names.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

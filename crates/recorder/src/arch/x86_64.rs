@@ -60,6 +60,6 @@ pub const TABLE: [(c_long, Shape); 45] = [
     (libc::SYS_bind, Address(1)),
 ];
 
-/// Calls that set attributes of a process, besides those of all architectures.
+/// System calls that set attributes of a process, in addition to those of all architectures.
 pub const SETTERS_HERE: &[(c_long, Attribute)] =
     &[(libc::SYS_iopl, Attribute::IoPorts), (libc::SYS_ioperm, Attribute::IoPorts)];

@@ -1,8 +1,9 @@
-//! aarch64, where nothing is frozen yet. The functions take the arguments of the system calls, in registers where the kernel expects them.
+//! aarch64, where nothing can be frozen yet. The functions take the arguments of the system calls in the registers that
+//! the kernel expects.
 
 use crate::SystemCall;
 
-/// The call that a function stands for; None for one without.
+/// The system call that a function replaces, if there is one.
 pub fn system_call(name: &[u8]) -> Option<SystemCall> {
     match name.strip_prefix(b"__kernel_").unwrap_or(name) {
         b"clock_gettime" => SystemCall::of(113),

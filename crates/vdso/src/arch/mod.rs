@@ -1,7 +1,8 @@
-//! The functions that the vdso of an architecture has, and the code that replaces them.
+//! The functions in the vdso of an architecture, and the code that replaces them.
 //!
-//! The same interface everywhere: `system_call` says which call a function stands for, `jump` and `call` are the code that leads to an
-//! address, and that makes a system call with the arguments of the function and returns what it returns.
+//! Each architecture has the same interface: `system_call` names the call that a function replaces, `jump` is code that
+//! jumps to an address, and `call` is code that makes a system call with the arguments of the function and returns its
+//! result.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -1,8 +1,9 @@
-//! x86-64. The functions take the arguments of the system calls, in registers where the kernel expects them: rdi, rsi, rdx.
+//! x86-64. The functions take the arguments of the system calls in the registers that the kernel expects: rdi, rsi,
+//! rdx.
 
 use crate::SystemCall;
 
-/// The call that a function stands for; None for one without.
+/// The system call that a function replaces, if there is one.
 pub fn system_call(name: &[u8]) -> Option<SystemCall> {
     match name.strip_prefix(b"__vdso_").unwrap_or(name) {
         b"gettimeofday" => SystemCall::of(96),
@@ -10,8 +11,8 @@ pub fn system_call(name: &[u8]) -> Option<SystemCall> {
         b"clock_gettime" => SystemCall::of(228),
         b"clock_getres" => SystemCall::of(229),
         b"getcpu" => SystemCall::of(309),
-        // Its state, in memory that the C library has made, has the layout of the kernel that told its size. The further arguments say nothing to
-        // the call.
+        // The state lies in memory that the C library allocated, in the layout of the kernel that reported its size.
+        // The system call ignores the further arguments.
         b"getrandom" => SystemCall::always(318),
         _ => None,
     }

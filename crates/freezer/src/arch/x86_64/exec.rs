@@ -1,6 +1,6 @@
-//! The functions of the C library that execute a program and take any number of arguments, on x86-64: see [`crate::sys::libc_hooks`].
+//! Variadic functions of the C library that execute a program, on x86-64: see [`crate::sys::libc_hooks`].
 //!
-//! Such a function cannot be written in Rust. These leave the arguments where they are, have the program noted, and go on to the C
+//! Rust cannot define such a function. These leave the arguments in place, record the program, and jump to the C
 //! library's own.
 
 use core::arch::naked_asm;
@@ -8,7 +8,7 @@ use core::ffi::{c_char, c_void};
 
 use crate::sys::libc_hooks::{executed_with_all, Next};
 
-/// Defines a function of that name: notes the program, its first argument, and jumps to the function that it stands in front of.
+/// Defines a function of that name: records the program, its first argument, and jumps to the C library's function.
 macro_rules! pass_on_any {
     ($($name:ident, $note:ident;)*) => {$(
         /// The C library's function of this name, see the module's description.
@@ -18,7 +18,7 @@ macro_rules! pass_on_any {
         #[unsafe(naked)]
         #[no_mangle]
         pub unsafe extern "C" fn $name() {
-            // The seven words keep what the ABI may pass arguments in, and align the stack.
+            // The seven words save the argument registers of the ABI and align the stack.
             naked_asm!(
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
                 "call {note}",
@@ -29,7 +29,7 @@ macro_rules! pass_on_any {
             )
         }
 
-        /// Notes the program and returns where to go on.
+        /// Records the program and returns the address to jump to.
         extern "C" fn $note(program: *const c_char) -> *const c_void {
             static NEXT: Next = Next::of(concat!(stringify!($name), "\0"));
             executed_with_all(program);

@@ -1,4 +1,5 @@
-//! The functions of the C library that read a variable, which pass on from where they were called: see [`crate::sys::libc_hooks`].
+//! The C library's functions that read a variable; these pass their caller's address on: see
+//! [`crate::sys::libc_hooks`].
 
 use core::arch::naked_asm;
 use core::ffi::c_char;

@@ -1,4 +1,4 @@
-//! Leaving and re-entering the frozen thread, on x86-64.
+//! Suspends and resumes the frozen thread, on x86-64.
 
 mod exec;
 mod getenv;
@@ -11,13 +11,13 @@ use image::Handover;
 /// RSEQ_SIG of sys/rseq.h.
 pub const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 
-/// Why no process can be frozen here: nothing stands in the way.
+/// Why no process can be frozen here: none here.
 pub fn refusal() -> Option<&'static [u8]> {
     None
 }
 
-// The System V ABI has a call preserve rbx, rbp, r12 to r15, the x87 control word and the control bits of mxcsr: all
-// of them are put on the stack, which is part of the image, so stack pointer and address are enough to come back.
+// A call in the System V ABI preserves rbx, rbp, r12 to r15, the x87 control word and the control bits of mxcsr. All of
+// them are pushed on the stack, which is part of the image, so stack pointer and address suffice to resume.
 global_asm!(
     ".globl snapboot_suspend",
     ".hidden snapboot_suspend",
@@ -54,7 +54,7 @@ extern "C" {
     fn snapboot_suspend(capture: extern "C" fn(u64, u64) -> !) -> *const Handover;
 }
 
-/// Calls `capture` with the place to come back to. Returns when a thaw came back, in another process.
+/// Calls `capture` with the place to resume at. Returns after a thaw, in another process.
 pub fn suspend(capture: fn(Registers) -> !) -> Handover {
     use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
     static CAPTURE: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
@@ -86,12 +86,12 @@ const ARCH_GET_CPUID: i32 = 0x1011;
 const ARCH_GET_UNTAG_MASK: i32 = 0x4001;
 const ARCH_SHSTK_STATUS: i32 = 0x5005;
 
-/// The states of extended registers (XCR0 bits) that this process may use.
+/// The extended register states (XCR0 bits) that this process may use.
 pub fn extended_registers() -> u64 {
     base(ARCH_GET_XCOMP_PERM)
 }
 
-/// Asks the kernel for more of them. Fails with an errno.
+/// Requests further register states from the kernel. Fails with an errno.
 pub fn request_extended_registers(states: u64) -> Result<(), i32> {
     for state in (0..64u32).filter(|state| states & (1 << state) != 0) {
         // SAFETY: the request takes a number.
@@ -102,7 +102,8 @@ pub fn request_extended_registers(states: u64) -> Result<(), i32> {
     Ok(())
 }
 
-/// Whether the process may read the TSC and use CPUID, which bits of addresses are tags, and the state of its shadow stack.
+/// Whether the process may read the TSC and use CPUID, which bits of addresses are tags, and the state of its shadow
+/// stack.
 pub fn cpu_switches() -> [u64; 4] {
     let mut counter = 0u64;
     // SAFETY: the kernel writes a number; the other request takes none.
@@ -113,10 +114,10 @@ pub fn cpu_switches() -> [u64; 4] {
     [counter, identification as u64, base(ARCH_GET_UNTAG_MASK), base(ARCH_SHSTK_STATUS)]
 }
 
-/// How much of a local descriptor table there is (bytes).
+/// Size of the local descriptor table (bytes).
 pub fn segment_table_size() -> usize {
     let mut entry = [0u8; 8];
-    // SAFETY: the kernel writes no more than there is room for.
+    // SAFETY: the kernel writes at most the size of the buffer.
     let size = unsafe { libc::syscall(libc::SYS_modify_ldt, 0, entry.as_mut_ptr(), entry.len()) };
     usize::try_from(size).unwrap_or(0)
 }

@@ -1,16 +1,17 @@
-//! Keeps glibc's malloc from mapping large blocks one by one while a process is being prepared for its freeze.
+//! Keeps glibc's malloc from mapping large blocks one by one before a freeze.
 //!
-//! A block that malloc mapped by itself grows with mremap inside glibc, where nobody can intervene, and after a thaw it
-//! would grow into other bytes of the image. In the heap it cannot. `mallopt(M_MMAP_MAX, 0)` does that, but it also
-//! switches malloc's adaptive threshold off for good, which makes a program that handles large blocks slower. So the two numbers that
-//! the call changes are found by comparing glibc's data before and after it, and both are put back after a thaw.
+//! A block that malloc mapped itself grows with mremap inside glibc, which cannot be interposed; after a thaw it would
+//! grow into other bytes of the image. In the heap it cannot. `mallopt(M_MMAP_MAX, 0)` prevents such mappings, but also
+//! disables malloc's adaptive threshold for good, which slows down programs that handle large blocks. So this module
+//! compares glibc's data before and after the call to find the two numbers that it changes, and restores both after a
+//! thaw.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
 /// glibc's default for the number of mapped blocks (malloc.c, DEFAULT_MMAP_MAX).
 const DEFAULT_MMAP_MAX: u32 = 65536;
 
-/// How far the switch for the threshold lies behind the number at the most (bytes).
+/// How far the switch for the threshold may lie after the number (bytes).
 const NEAR: usize = 32;
 
 static MMAP_MAX: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
@@ -19,7 +20,7 @@ static THRESHOLD_IS_FIXED: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null
 /// Makes malloc take large blocks from the heap.
 pub fn keep_off_mmap() {
     let data = glibc_data();
-    /// Words that are compared at the most; glibc has a third of that.
+    /// The maximum of words to compare; glibc has a third of that.
     const MAX: usize = 16 * 1024;
     let words = data.len().min(MAX);
     let mut before = [0u32; MAX];
@@ -37,10 +38,10 @@ pub fn keep_off_mmap() {
     }
 }
 
-/// Has malloc tidy up, in the process that is about to fork.
+/// Tidies malloc up in the process that is about to fork.
 ///
-/// Free memory goes back to the kernel, so that it is not in the image, and what was freed lately is merged and sorted: the first large
-/// request would do that otherwise, and write to hundreds of pages in every thaw.
+/// Free memory goes back to the kernel, so it is not in the image, and recently freed blocks are merged and sorted.
+/// Otherwise the first large request of every thaw would do that, and write to hundreds of pages.
 pub fn settle() {
     /// Larger than what the small-block caches serve.
     const LARGE: usize = 256 * 1024;
@@ -48,35 +49,36 @@ pub fn settle() {
         fn malloc_trim(keep: usize) -> core::ffi::c_int;
     }
     gather_small_blocks();
-    // SAFETY: plain calls; the program is between two of its own, or it could not fork. The black box keeps the pair from being
-    // optimised away.
+    // SAFETY: plain calls; the program is between two of its own, or it could not fork. The black box keeps the pair
+    // from being optimised away.
     unsafe {
         malloc_trim(0);
         libc::free(core::hint::black_box(libc::malloc(LARGE)));
     }
 }
 
-/// Makes the small blocks that malloc gives out next lie side by side.
+/// Makes the next small blocks that malloc returns adjacent.
 ///
-/// What a boot has freed is scattered over the heap, so that each small block of a start would cost it a page. Each thread's cache of
-/// free blocks (glibc's tcache) is filled with new ones instead: blocks of all sizes are taken in turn until they come in one piece, and
-/// are given back in the opposite order. The latest fill the cache, and the first of each size are neighbours.
+/// A boot leaves free blocks scattered over the heap, so each small block of a start would cost it a page. This fills
+/// each thread's cache of free blocks (glibc's tcache) with new ones: it allocates blocks of all sizes in turn until
+/// they are contiguous, and frees them in reverse order. The latest fill the cache, and the first of each size are
+/// neighbours.
 fn gather_small_blocks() {
     /// Requests that fill chunks of glibc's sizes (chunks are multiples of 16 bytes, 8 of them a header); larger blocks are rare.
     const SIZES: core::ops::RangeInclusive<usize> = 24..=520;
     const STEP: usize = 16;
     /// Blocks of a size in the cache (malloc.c, TCACHE_FILL_COUNT).
     const CACHED: usize = 7;
-    /// Rounds after which a heap that is still in pieces is left as it is: 4 MB.
+    /// Rounds after which a fragmented heap is left as it is: 4 MB.
     const MAX_ROUNDS: usize = 512;
-    /// How far the next block may be from the one before.
+    /// Maximum distance between consecutive blocks.
     const NEAR: usize = 4096;
     let mut latest: *mut *mut libc::c_void = core::ptr::null_mut();
     let mut in_one_piece = 0;
     for _ in 0..MAX_ROUNDS {
         let mut is_in_one_piece = true;
         for size in SIZES.step_by(STEP) {
-            // SAFETY: a plain call; a block has room for the pointer to the one before.
+            // SAFETY: a plain call; a block has room for the pointer to the block before.
             unsafe {
                 let block: *mut *mut libc::c_void = libc::malloc(size).cast();
                 if block.is_null() {
@@ -102,13 +104,14 @@ fn gather_small_blocks() {
     }
 }
 
-/// Undoes [`keep_off_mmap`], in the thawed process.
+/// Undoes [`keep_off_mmap`] in the thawed process.
 ///
-/// Where the switch for the threshold is known, malloc also gets thresholds as if it had seen large blocks come and go. It learns from
-/// mapped ones that are freed, and in the boot there were none: it would map what an ordinary process takes from the heap, and give the
-/// heap's end back after each piece of work, to have the kernel clear the same pages again for the next one. It goes on to learn.
+/// If the switch for the threshold was found, malloc also gets the thresholds that it would have learnt from large
+/// blocks. It learns from freed mapped blocks, and the boot had none. Otherwise it would map what an ordinary process
+/// takes from the heap, and return the end of the heap after each piece of work, so the kernel would clear the same
+/// pages again and again. It continues to learn.
 pub fn mmap_again() {
-    /// What it would have learnt from a block of this size; it never learns more than 32 MB (malloc.c, DEFAULT_MMAP_THRESHOLD_MAX).
+    /// The size of block to learn from; malloc never learns more than 32 MB (malloc.c, DEFAULT_MMAP_THRESHOLD_MAX).
     const SEEN: i32 = 4 * 1024 * 1024;
     let max = MMAP_MAX.load(Relaxed);
     if max.is_null() {
@@ -116,7 +119,7 @@ pub fn mmap_again() {
         unsafe { libc::mallopt(libc::M_MMAP_MAX, DEFAULT_MMAP_MAX as i32) };
         return;
     }
-    // SAFETY: `keep_off_mmap` found both in glibc's data, which stays where it is; there is one thread.
+    // SAFETY: `keep_off_mmap` found both in glibc's data, which never moves; there is one thread.
     unsafe {
         (*max).store(DEFAULT_MMAP_MAX, Relaxed);
         if let Some(fixed) = THRESHOLD_IS_FIXED.load(Relaxed).as_ref() {
@@ -127,7 +130,7 @@ pub fn mmap_again() {
     }
 }
 
-/// The writable data of the C library as words; empty when it cannot be found.
+/// The writable data of the C library as words; empty if it is not found.
 fn glibc_data() -> &'static [AtomicU32] {
     let mut found: &'static [AtomicU32] = &[];
     unsafe extern "C" fn look(
@@ -147,7 +150,7 @@ fn glibc_data() -> &'static [AtomicU32] {
                 headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0)
             {
                 let start = (info.dlpi_addr + header.p_vaddr).next_multiple_of(4);
-                // Only what comes from the file: malloc's parameters are initialised data.
+                // Only the part from the file: malloc's parameters are initialised data.
                 let words = header.p_filesz as usize / 4 - 1;
                 *found.cast::<&[AtomicU32]>() = core::slice::from_raw_parts(start as *const AtomicU32, words);
             }

@@ -1,10 +1,10 @@
-//! glibc, whose malloc is edited, and whose thread area, locales and streams are known.
+//! glibc: adjusts its malloc, and knows its thread area, locales and streams.
 
 use core::ffi::{c_int, c_void, CStr};
 
 pub mod malloc;
 
-/// The rseq area that the C library registered: address and length, (0, 0) without one.
+/// The rseq area that the C library registered: address and length, (0, 0) if there is none.
 pub fn rseq_area(thread_pointer: u64) -> (u64, u32) {
     // SAFETY: when the C library has these symbols they are a ptrdiff_t and an unsigned int (sys/rseq.h).
     unsafe {
@@ -13,12 +13,12 @@ pub fn rseq_area(thread_pointer: u64) -> (u64, u32) {
         if offset.is_null() || size.is_null() || *size == 0 {
             return (0, 0);
         }
-        // Areas are registered with at least 32 bytes, however few of them are in use.
+        // Areas are registered with at least 32 bytes, even if fewer are used.
         (thread_pointer.wrapping_add_signed(*offset as i64), (*size).max(32))
     }
 }
 
-/// Whether this C library is one that has its locales in the usual place.
+/// Whether this C library has its locales in the usual directories.
 pub fn has_usual_locale_folders() -> bool {
     // SAFETY: a plain call; what glibc has by that name is a string.
     unsafe {
@@ -27,7 +27,7 @@ pub fn has_usual_locale_folders() -> bool {
     }
 }
 
-/// Writes out all streams as `exit` does: without waiting for the lock of a stream from which another thread reads.
+/// Flushes all streams as `exit` does: without waiting for the lock of a stream that another thread reads.
 pub fn write_streams() {
     extern "C" {
         fn fcloseall() -> c_int;
@@ -36,21 +36,21 @@ pub fn write_streams() {
     unsafe { fcloseall() };
 }
 
-/// Has the C library's standard streams buffer what is written, as they do from their start on, or write it at once.
+/// Makes the C library's standard streams buffer output as they do by default, or write it at once.
 pub fn buffer_standard_streams(is_buffered: bool) {
     extern "C" {
         static stdin: *mut libc::FILE;
         static stdout: *mut libc::FILE;
         static stderr: *mut libc::FILE;
     }
-    // SAFETY: plain calls; a buffer that the C library is given is never freed.
+    // SAFETY: plain calls; the C library never frees a buffer that it was given.
     unsafe {
         for (number, stream) in [stdin, stdout, stderr].into_iter().enumerate() {
             if !is_buffered || number == 2 {
                 libc::setvbuf(stream, core::ptr::null_mut(), libc::_IONBF, 0);
                 continue;
             }
-            // Which size it has, and whether it is written by lines, is what the C library finds out when it first needs the buffer.
+            // The C library chooses size and line buffering when it first needs the buffer.
             let number = number as c_int;
             let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
             // Not by `fstat`, which is a symbol of glibc only since 2.33.
