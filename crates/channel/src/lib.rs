@@ -29,7 +29,7 @@ macro_rules! words {
             }
 
             /// The value for a word.
-            pub fn of(word: &[u8]) -> Option<$type> {
+            pub fn from_word(word: &[u8]) -> Option<$type> {
                 match core::str::from_utf8(word).ok()? { $($word => Some($type::$name),)* _ => None }
             }
         }
@@ -121,7 +121,7 @@ impl Request {
     pub fn parse(name: &[u8]) -> Option<(Request, &[u8])> {
         let text = name.strip_prefix(NAME)?;
         let end = text.iter().position(|&byte| byte == b'=')?;
-        Some((Request::of(&text[..end])?, &text[end + 1..]))
+        Some((Request::from_word(&text[..end])?, &text[end + 1..]))
     }
 
     /// Whether the request is for the recorder.

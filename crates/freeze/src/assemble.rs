@@ -140,7 +140,7 @@ impl<'a> Assembly<'a> {
         readers.add_boot(parts.booted.notes, parts.booted.ignored);
         mapped.iter().filter(|(path, _)| !parts.booted.ignored.is_own(path)).for_each(|(path, _)| readers.add(path));
         let inputs = Inputs::record(parts.booted, mapped)?;
-        let mut kernel_files = KernelFiles::of(parts.booted.notes);
+        let mut kernel_files = KernelFiles::classify(parts.booted.notes);
         let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
         let mut head = Head {
             pages_offset: trailer.pages_offset,

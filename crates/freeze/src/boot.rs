@@ -36,7 +36,7 @@ use crate::elsewhere::Otherwise;
 use crate::fault::{self, Point};
 use crate::progress::{ProgramOutput, Progress, Step};
 use crate::request::InStore;
-use crate::told;
+use crate::start_reports;
 use crate::training::Profile;
 
 /// How often the size of the growing image is reported.
@@ -252,7 +252,7 @@ impl<'a> Boot<'a> {
         if let Some(store) = self.store {
             request.push("profile", &store.profile);
             store.changing.variables.iter().for_each(|name| request.push("changed", name));
-            told::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
+            start_reports::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
             store.on_news.iter().for_each(|word| request.push("on_news", word));
             // An installation without the archive can still make images.
             let archive = match self.runtime.language {

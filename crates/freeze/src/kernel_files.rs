@@ -166,7 +166,7 @@ pub struct KernelFiles {
 
 impl KernelFiles {
     /// Classifies the files that were read.
-    pub fn of(notes: &Accesses) -> KernelFiles {
+    pub fn classify(notes: &Accesses) -> KernelFiles {
         let without_home = &notes.system_without_home;
         let read = || without_home.iter().chain(&notes.system);
         let mut facts = BTreeSet::new();
@@ -306,7 +306,7 @@ mod tests {
             system: paths.iter().map(|path| (PathBuf::from(path), content(Path::new(path)))).collect(),
             ..Accesses::default()
         };
-        let found = KernelFiles::of(&read(&[
+        let found = KernelFiles::classify(&read(&[
             "/proc/uptime",
             "/proc/sys/kernel/osrelease",
             "/proc/sys/kernel/pid_max",
@@ -323,7 +323,7 @@ mod tests {
         let mut without_home = read(&["/proc/sys/kernel/pid_max", "/sys/no/such/file"]);
         without_home.count_system_without_home(&notes);
         notes.add_those_of(without_home);
-        let found = KernelFiles::of(&notes);
+        let found = KernelFiles::classify(&notes);
         assert_eq!(found.rows().map(|(of, _)| of).collect::<Vec<_>>(), [0, WITHOUT_HOME]);
         // Neither listed as changing, nor of a process: decided by reading it again.
         let version = PathBuf::from("/proc/filesystems");

@@ -15,21 +15,22 @@ pub struct Lacks {
     /// What another freeze may include.
     what: Vec<String>,
     /// Reports of starts with which no image can be made.
-    told: Option<String>,
+    reports: Option<String>,
 }
 
 impl Lacks {
     /// What is missing before anything is assembled.
     pub fn new(what: impl Iterator<Item = String>) -> Lacks {
-        Lacks { what: what.collect(), told: None }
+        Lacks { what: what.collect(), reports: None }
     }
 
     /// Records that this part was taken out. `is_passing` says whether the reason may pass.
     pub fn add(&mut self, part: Part, why: &str, is_passing: bool) {
-        let whose = if part == Part::Told { "starts from it have told" } else { "the training runs have shown" };
+        let whose =
+            if part == Part::StartReports { "starts from it have told" } else { "the training runs have shown" };
         let lack = format!("nothing that {whose} is in the image, because {why}");
         match part {
-            Part::Told if !is_passing => self.told = Some(lack),
+            Part::StartReports if !is_passing => self.reports = Some(lack),
             _ => self.what.push(lack),
         }
     }
@@ -45,7 +46,7 @@ impl Lacks {
 
     /// All of it.
     pub fn all(&self) -> impl Iterator<Item = String> + '_ {
-        self.told.iter().chain(&self.what).cloned()
+        self.reports.iter().chain(&self.what).cloned()
     }
 
     /// Whether another freeze may include more.
@@ -54,8 +55,8 @@ impl Lacks {
     }
 
     /// Whether it lacks only reports of starts, and will again another time.
-    pub fn only_told(&self) -> bool {
-        self.what.is_empty() && self.told.is_some()
+    pub fn lacks_only_reports(&self) -> bool {
+        self.what.is_empty() && self.reports.is_some()
     }
 
     /// Maximum age of the image.
@@ -74,10 +75,10 @@ mod tests {
         let after = |part, is_passing| {
             let mut lacks = Lacks::default();
             lacks.add(part, "of this", is_passing);
-            (lacks.is_any(), lacks.only_told(), lacks.all().count())
+            (lacks.is_any(), lacks.lacks_only_reports(), lacks.all().count())
         };
-        assert_eq!(after(Part::Told, false), (false, true, 1));
-        assert_eq!(after(Part::Told, true), (true, false, 1));
+        assert_eq!(after(Part::StartReports, false), (false, true, 1));
+        assert_eq!(after(Part::StartReports, true), (true, false, 1));
         assert_eq!((after(Part::Trained, false), after(Part::Trained, true)), ((true, false, 1), (true, false, 1)));
     }
 

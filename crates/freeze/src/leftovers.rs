@@ -76,12 +76,12 @@ impl Temporary {
     }
 
     /// Whether the path is meant for one start.
-    pub fn holds(&self, left: &Left) -> bool {
-        left.path.parent().is_some_and(|folder| self.has(folder))
+    pub fn is_for_one_start(&self, left: &Left) -> bool {
+        left.path.parent().is_some_and(|folder| self.contains(folder))
     }
 
     /// Whether this is one of these directories.
-    pub fn has(&self, folder: &Path) -> bool {
+    pub fn contains(&self, folder: &Path) -> bool {
         self.0.iter().any(|it| it == folder) || folder.parent() == Some(Path::new("/run/user"))
     }
 }
@@ -127,7 +127,7 @@ impl Origin {
 /// Removes what fruitless boots left in directories for temporary files, if nothing is lost: empty folders, sockets,
 /// links and empty files.
 pub fn clean_up(left: &[Left], temporary: &Temporary) {
-    for Left { path, .. } in left.iter().filter(|left| temporary.holds(left)) {
+    for Left { path, .. } in left.iter().filter(|left| temporary.is_for_one_start(left)) {
         let Ok(metadata) = path.symlink_metadata() else { continue };
         // What cannot be removed stays.
         let _ = match metadata.file_type() {

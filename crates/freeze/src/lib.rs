@@ -38,7 +38,8 @@ mod rehearse;
 mod report;
 mod request;
 mod session;
-mod told;
+mod start_reports;
+
 mod traces;
 mod trained_pages;
 mod training;

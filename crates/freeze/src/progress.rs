@@ -11,7 +11,7 @@ pub trait Progress {
     /// The freeze begins this step.
     fn step(&self, step: &Step<'_>);
     /// A message that the user should see at once.
-    fn note(&self, note: &str);
+    fn message(&self, message: &str);
     /// Where the output of the booting program goes.
     fn program_output(&self) -> io::Result<ProgramOutput>;
     /// A file that a boot has read, whatever the result of the boot is.

@@ -52,7 +52,7 @@ pub fn rehearse(
         let value = if way.is_confined { "confined" } else { "1" };
         way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
         way.command.stderr(Stdio::null());
-        way.run(LIMIT, terminal, |child| UsedPages::of(child, mappings).ok())?.0
+        way.run(LIMIT, terminal, |child| UsedPages::read(child, mappings).ok())?.0
     });
     rehearsals.next().unwrap_or_default()
 }
@@ -113,7 +113,7 @@ fn stops(process: Pid, limit: Duration) -> bool {
 
 impl UsedPages {
     /// Reads the pages of all mappings that come from the image.
-    pub fn of(child: &Child, mappings: &[Mapping]) -> io::Result<Self> {
+    pub fn read(child: &Child, mappings: &[Mapping]) -> io::Result<Self> {
         let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
         let mut used = UsedPages::default();
         for row in mappings.iter().filter(|row| row.kind == mapping_kind::IMAGE) {

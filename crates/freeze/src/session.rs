@@ -79,10 +79,10 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         rotation::check_counter(&output)?;
     }
     // Only once: a user who freezes the same again has read it.
-    let notes: Vec<String> = resolved.shim.iter().map(Shim::note).collect();
+    let notes: Vec<String> = resolved.shim.iter().map(Shim::message).collect();
     let replaced = ImageFile::open(&output).ok();
     let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
-    notes.iter().filter(|note| !known.contains(note)).for_each(|note| progress.note(note));
+    notes.iter().filter(|note| !known.contains(note)).for_each(|note| progress.message(note));
     starts::prepare();
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
@@ -181,8 +181,8 @@ impl Session<'_> {
             }
             let why = match made {
                 Ok(Made::Image(written)) => {
-                    if lacks.only_told() {
-                        profile.give_up_told();
+                    if lacks.lacks_only_reports() {
+                        profile.give_up_reports();
                     }
                     return Ok(*written);
                 }
@@ -237,7 +237,7 @@ impl Session<'_> {
         let mut made = left.clone();
         let mut findings = match outcome {
             Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
-            Outcome::Written(_) if left.iter().any(|it| temporary.holds(it)) => Vec::new(),
+            Outcome::Written(_) if left.iter().any(|it| temporary.is_for_one_start(it)) => Vec::new(),
             Outcome::Written(_) => {
                 self.progress.step(&Step::BootForFiles);
                 let begun = dir.now()?;
@@ -258,7 +258,7 @@ impl Session<'_> {
                 }
             }
             Outcome::Refused(findings) => {
-                left.retain(|it| temporary.holds(it));
+                left.retain(|it| temporary.is_for_one_start(it));
                 findings
             }
         };
@@ -279,7 +279,7 @@ impl Session<'_> {
             made.extend(others);
         }
         if let Some(note) = leftovers::still_there(made, &findings) {
-            self.progress.note(&note);
+            self.progress.message(&note);
         }
         Err(Stop::Refused(findings))
     }

@@ -29,7 +29,7 @@ use crate::progress::{Progress, Step};
 
 use crate::rehearse::UsedPages;
 use crate::request::Training;
-use crate::told::{self, Told};
+use crate::start_reports::{self, StartReports};
 use crate::trained_pages::RunPages;
 
 /// Time limit of a default run, and of one that the user asked for.
@@ -71,8 +71,8 @@ pub struct Profile {
     /// Messages about default runs that did not come to an end.
     pub failed: Vec<String>,
     /// What thawed starts reported, and how many of `loaded` come from there: the last ones.
-    told: Told,
-    told_count: usize,
+    reports: StartReports,
+    report_count: usize,
     /// Neither loaded nor to be reported again.
     known: Vec<OsString>,
 }
@@ -81,7 +81,7 @@ pub struct Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The reports of thawed starts.
-    Told,
+    StartReports,
     /// The results of training runs.
     Trained,
 }
@@ -108,11 +108,11 @@ pub struct Trainer<'a> {
 
 impl Trainer<'_> {
     /// Makes all runs, one after the other. A run that fails is reported to the user if the user asked for it. `recipe`
-    /// is that of a framework, with its runs; `told` is the file with the reports of thawed starts.
-    pub fn train(&self, training: &Training, recipe: &Applied, told: Option<&Path>) -> outcome::Result<Profile> {
+    /// is that of a framework, with its runs; `reports` is the file with the reports of thawed starts.
+    pub fn train(&self, training: &Training, recipe: &Applied, reports: Option<&Path>) -> outcome::Result<Profile> {
         let mut profile = self.run_all(training, recipe)?;
-        if let Some(told) = told {
-            profile.add_told(Told::read(told, told::script_behind_links(self.main)));
+        if let Some(reports) = reports {
+            profile.add_reports(StartReports::read(reports, start_reports::script_behind_links(self.main)));
         }
         Ok(profile)
     }
@@ -138,7 +138,7 @@ impl Trainer<'_> {
             match (ended, learnt) {
                 (Some(output), Some(learnt)) => profile.add(arguments, output, &learnt),
                 (ended, _) if matches!(training, Training::Runs(_)) => {
-                    self.progress.note(&failed(arguments, ended, limit));
+                    self.progress.message(&failed(arguments, ended, limit));
                 }
                 // Another time it may end.
                 (ended, _) if ended.as_ref().is_none_or(|output| output.status.code().is_none()) => {
@@ -247,38 +247,38 @@ impl Profile {
     }
 
     /// Adds the reports of thawed starts. Only some starts may have loaded these.
-    fn add_told(&mut self, told: Told) {
+    fn add_reports(&mut self, reports: StartReports) {
         let new = |(name, _): &&(OsString, OsString)| !self.counts.contains_key(name);
-        let new: Vec<_> = told.loaded.iter().filter(new).cloned().collect();
-        self.told_count = new.len();
+        let new: Vec<_> = reports.loaded.iter().filter(new).cloned().collect();
+        self.report_count = new.len();
         self.loaded.extend(new);
-        self.changed.extend(told.changed.iter().cloned());
-        self.searched.extend(told.searched.iter().cloned());
-        self.ran.extend(told.ran.iter().cloned());
-        self.known.extend(told.useless.iter().cloned());
-        self.activated.extend(told.activated.iter().cloned());
-        self.told = told;
+        self.changed.extend(reports.changed.iter().cloned());
+        self.searched.extend(reports.searched.iter().cloned());
+        self.ran.extend(reports.ran.iter().cloned());
+        self.known.extend(reports.useless.iter().cloned());
+        self.activated.extend(reports.activated.iter().cloned());
+        self.reports = reports;
     }
 
     /// Takes out a part with which no image could be made: the reports of starts or, if there are none, everything.
     /// Returns which.
     pub fn take_out(&mut self) -> Part {
-        let (part, from) = match self.told_count {
+        let (part, from) = match self.report_count {
             0 => {
                 self.patterns.clear();
                 self.warm_up.clear();
                 (Part::Trained, 0)
             }
-            count => (Part::Told, self.loaded.len() - count),
+            count => (Part::StartReports, self.loaded.len() - count),
         };
-        self.told_count = 0;
+        self.report_count = 0;
         self.known.extend(self.loaded.drain(from..).map(|(name, _)| name));
         part
     }
 
     /// Records that no image could be made with the reports of starts.
-    pub fn give_up_told(&mut self) {
-        self.told.give_up();
+    pub fn give_up_reports(&mut self) {
+        self.reports.give_up();
     }
 
     /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
@@ -350,7 +350,7 @@ impl Run {
         let mut used = None;
         let mut look = last_look::at_end(|child: &Child| {
             let is_thawed = fs::read_link(format!("/proc/{}/exe", child.id())).is_ok_and(|path| path == image);
-            used = UsedPages::of(child, mappings).ok().filter(|_| is_thawed);
+            used = UsedPages::read(child, mappings).ok().filter(|_| is_thawed);
         });
         let wake = Some(trainer.interrupt.wake());
         let thawed = deadline::run_watched(&mut command, LONG_LIMIT, wake, Some(&mut look), trainer.terminal);

@@ -21,7 +21,7 @@ const FAILED: i32 = 4;
 
 /// Freezes the process that resumes at `registers`. Never returns.
 pub fn run(registers: Registers) -> ! {
-    let directory = sys::noted::stop();
+    let directory = sys::events::stop();
     let mut findings = Findings::kept();
     let status = match write(&directory, &registers, &mut findings) {
         Ok(()) if findings.refuse() => REFUSED,

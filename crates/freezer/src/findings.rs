@@ -29,7 +29,7 @@ pub enum Kind {
     /// A thread that does not survive a fork.
     Thread,
     /// Another thread, which fork drops: reported, but no reason to refuse.
-    Note,
+    DroppedThread,
     /// An attribute of the process.
     Attribute,
     /// A facility that the kernel lacks.
@@ -48,7 +48,7 @@ impl Kind {
             Kind::Child => b"child",
             Kind::Lock => b"lock",
             Kind::Thread => b"thread",
-            Kind::Note => b"note",
+            Kind::DroppedThread => b"note",
             Kind::Attribute => b"attribute",
             Kind::Kernel => b"kernel",
             Kind::Internal => b"internal",
@@ -87,7 +87,7 @@ impl Findings {
             parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
         }
         self.bytes.push(0);
-        self.refused |= kind != Kind::Note;
+        self.refused |= kind != Kind::DroppedThread;
     }
 
     /// Whether any finding forbids the freeze.

@@ -30,7 +30,7 @@ pub struct Area {
 
 impl Area {
     /// Whether it has this two-letter flag.
-    pub fn has(&self, flag: &[u8; 2]) -> bool {
+    pub fn has_flag(&self, flag: &[u8; 2]) -> bool {
         self.flags.split(|&byte| byte == b' ').any(|word| word == flag)
     }
 

@@ -195,7 +195,7 @@ impl<'a> MemoryLayout<'a> {
     }
 
     fn add_anonymous(&mut self, area: &Area) -> Result<(), i32> {
-        if area.has(b"wf") || area.has(b"dp") {
+        if area.has_flag(b"wf") || area.has_flag(b"dp") {
             // Such memory is meant to vanish: a fork child and a thaw find zeros.
             self.push(anonymous(area, area.start..area.end));
             return Ok(());
@@ -339,7 +339,7 @@ fn flags(area: &Area) -> u32 {
         (b"mg", mapping_flag::MERGEABLE),
     ]
     .into_iter()
-    .filter(|(name, _)| area.has(name))
+    .filter(|(name, _)| area.has_flag(name))
     .fold(0, |sum, (_, flag)| sum | flag)
 }
 
@@ -353,13 +353,13 @@ fn problem(area: &Area) -> Option<&'static [u8]> {
         Some(b"shared memory, which another process may change (memfd, SysV or anonymous shared mapping); release it in a before_freeze hook")
     } else if name.starts_with(b"/[aio]") || name.starts_with(b"anon_inode:") {
         Some(b"memory of a kernel facility (AIO, io_uring, perf, userfaultfd) whose state cannot be made again; close it in a before_freeze hook")
-    } else if area.has(b"ht") {
+    } else if area.has_flag(b"ht") {
         Some(b"in huge pages of hugetlbfs; allocate it after the freeze point")
-    } else if area.has(b"um") || area.has(b"uw") || area.has(b"ui") {
+    } else if area.has_flag(b"um") || area.has_flag(b"uw") || area.has_flag(b"ui") {
         Some(b"watched by a userfaultfd; close it in a before_freeze hook")
-    } else if area.has(b"io") || area.has(b"pf") || name.starts_with(b"/dev/") {
+    } else if area.has_flag(b"io") || area.has_flag(b"pf") || name.starts_with(b"/dev/") {
         Some(b"a mapping of a device; close the device in a before_freeze hook")
-    } else if area.has(b"ss") {
+    } else if area.has_flag(b"ss") {
         Some(b"a shadow stack; start the runtime without it (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)")
     } else if area.key != 0 {
         Some(b"under a protection key; release it in a before_freeze hook")

@@ -54,7 +54,7 @@ fn threads(findings: &mut Findings) {
         }
         let running: &[u8] = if state(thread) == Some(b'R') { b" (still running)" } else { b"" };
         findings.add(
-            Kind::Note,
+            Kind::DroppedThread,
             &[
                 b"thread '",
                 name,

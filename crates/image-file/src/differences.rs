@@ -56,7 +56,7 @@ impl Seen {
         if let Some(known) = self.places.borrow().get(path) {
             return Ok(*known);
         }
-        let now = Identity::of(path)?;
+        let now = Identity::read(path)?;
         self.places.borrow_mut().insert(path.to_owned(), now);
         Ok(now)
     }
@@ -338,7 +338,7 @@ fn file(
     let path = Path::new(OsStr::from_bytes(bytes));
     let shown = String::from_utf8_lossy(bytes);
     let differs = |text| Ok(Some(Line { subject: Subject::Place(path.to_owned()), text }));
-    let now = match seen.map_or_else(|| Identity::of(path), |seen| seen.identity(path)) {
+    let now = match seen.map_or_else(|| Identity::read(path), |seen| seen.identity(path)) {
         Ok(now) => now,
         Err(error) => return differs(format!("{shown}: there -> {}", reason(&error))),
     };
@@ -455,7 +455,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("a.py");
         fs::write(&file, "abc").unwrap();
-        let Identity { size, mtime, ctime } = Identity::of(&file).unwrap();
+        let Identity { size, mtime, ctime } = Identity::read(&file).unwrap();
         let digest = content_digest(&file).unwrap();
         let with = |size, mtime: i64, digest, policy| {
             let record = |tables: &mut TablesWriter| {

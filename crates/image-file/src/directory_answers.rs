@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use failure::Result;
 use image::{
-    answer_kind, is_known, is_selected, is_unlisted, known, may_have_feature, AnswersReader, Directory, Listing,
-    RecordedAnswer, MAX_START,
+    answer_kind, is_known, is_selected, is_unlisted, may_have_feature, specification_key, AnswersReader, Directory,
+    Listing, RecordedAnswer, MAX_START,
 };
 use recorder::State;
 
@@ -71,12 +71,12 @@ impl DirectoryAnswer {
     pub fn holds(&self, directory: &Path, name: &OsStr, image: &OsStr) -> bool {
         let path = directory.join(name);
         match self {
-            DirectoryAnswer::Absent | DirectoryAnswer::Below => State::of(&path) == State::Absent,
+            DirectoryAnswer::Absent | DirectoryAnswer::Below => State::read(&path) == State::Absent,
             DirectoryAnswer::Directory => State::behind(&path) == State::Directory,
-            DirectoryAnswer::Plain => !matches!(State::of(&path), State::Absent | State::Link(_)),
-            DirectoryAnswer::Link(target) => matches!(State::of(&path), State::Link(now) if now == *target),
+            DirectoryAnswer::Plain => !matches!(State::read(&path), State::Absent | State::Link(_)),
+            DirectoryAnswer::Link(target) => matches!(State::read(&path), State::Link(now) if now == *target),
             DirectoryAnswer::Special => State::behind(&path) == State::Special,
-            DirectoryAnswer::Unlinked => !matches!(State::of(&path), State::Link(_)),
+            DirectoryAnswer::Unlinked => !matches!(State::read(&path), State::Link(_)),
             DirectoryAnswer::Listing(answer_kind::FEATURES, known) => {
                 let has_none = |all: BTreeSet<OsString>| !all.iter().any(|it| is_new_with(directory, known, name, it));
                 names(directory, answer_kind::FEATURES).is_ok_and(has_none)
@@ -91,7 +91,7 @@ impl DirectoryAnswer {
     pub fn difference(&self, directory: &Path, name: &OsStr) -> String {
         let path = directory.join(name);
         let shown = path.display();
-        let now = State::of(&path);
+        let now = State::read(&path);
         match self {
             DirectoryAnswer::Absent | DirectoryAnswer::Below => {
                 format!("{shown}: absent when it was looked for -> {}", words(&now))
@@ -154,7 +154,7 @@ pub fn names(directory: &Path, kind: u32) -> io::Result<BTreeSet<OsString>> {
 /// The digest of the names in a directory that count for a list of this kind; of specifications all that are known.
 pub fn listing(directory: &Path, kind: u32, selection: &OsStr, image: &OsStr) -> io::Result<Vec<u8>> {
     if kind == answer_kind::FEATURES {
-        let mut all: Vec<_> = names(directory, kind)?.iter().map(|name| known(name.as_bytes())).collect();
+        let mut all: Vec<_> = names(directory, kind)?.iter().map(|name| specification_key(name.as_bytes())).collect();
         all.sort_unstable();
         return Ok(all.concat());
     }

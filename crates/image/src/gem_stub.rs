@@ -52,13 +52,13 @@ fn folders<'a>(full_name: &[u8], start: &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// The key of a known specification's name.
-pub fn known(name: &[u8]) -> [u8; 16] {
+pub fn specification_key(name: &[u8]) -> [u8; 16] {
     core::array::from_fn(|place| b"0123456789abcdef"[(crate::checksum(name) >> (60 - 4 * place)) as usize & 15])
 }
 
 /// Whether `all`, which is sorted, contains this name.
 pub fn is_known(all: &[u8], name: &[u8]) -> bool {
-    all.as_chunks().0.binary_search(&known(name)).is_ok()
+    all.as_chunks().0.binary_search(&specification_key(name)).is_ok()
 }
 
 struct Path {
@@ -112,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_known_by_its_checksum() {
-        let mut all = ["a-1.gemspec", "b-1.gemspec", "c-1.gemspec"].map(|name| known(name.as_bytes()));
+    fn a_specification_is_known_by_the_checksum_of_its_name() {
+        let mut all = ["a-1.gemspec", "b-1.gemspec", "c-1.gemspec"].map(|name| specification_key(name.as_bytes()));
         all.sort_unstable();
         let is = |name: &str| is_known(all.as_flattened(), name.as_bytes());
         assert!(is("a-1.gemspec") && is("b-1.gemspec") && is("c-1.gemspec") && !is("d-1.gemspec") && !is(""));

@@ -27,7 +27,7 @@ pub mod validate;
 
 pub use answers::{has_value, is_list, is_unlisted, mark, AnswersReader, Listing, RecordedAnswer, MAX_NAME};
 pub use error::Error;
-pub use gem_stub::{is_known, known, may_have_feature, MAX_START};
+pub use gem_stub::{is_known, may_have_feature, specification_key, MAX_START};
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
 };

@@ -246,7 +246,7 @@ mod tests {
     }
 
     /// Whether an image is fresh in another environment.
-    fn holds(made_in: &Environment, language: Language, reads: &Reads, entries: &[&[u8]]) -> bool {
+    fn is_fresh_in(made_in: &Environment, language: Language, reads: &Reads, entries: &[&[u8]]) -> bool {
         let mut writer = TablesWriter::new();
         EnvironmentInputs { environment: made_in, reads }.write(language, &mut writer);
         let bytes = writer.finish();
@@ -286,26 +286,27 @@ mod tests {
         let all = [("DATABASE_URL", "db://me:pass@host"), ("OTHER_KEY", "y"), ("EL", "1")];
         let made_in = environment(&all, &[], &[]);
         let reads = read(&["DATABASE_URL", "OTHER_KEY", "MISSING_KEY"], Vec::new());
-        let holds = |entries: &[&[u8]]| holds(&made_in, Language::Python, &reads, entries);
-        assert!(holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z"]));
-        assert!(!holds(&[b"DATABASE_URL=db://you:other@elsewhere", b"OTHER_KEY=z"]), "another address");
+        let is_fresh = |entries: &[&[u8]]| is_fresh_in(&made_in, Language::Python, &reads, entries);
+        assert!(is_fresh(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z"]));
+        assert!(!is_fresh(&[b"DATABASE_URL=db://you:other@elsewhere", b"OTHER_KEY=z"]), "another address");
         assert!(
-            !holds(&[b"DATABASE_URL=db://me:pass@host"]) && !holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY="])
+            !is_fresh(&[b"DATABASE_URL=db://me:pass@host"])
+                && !is_fresh(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY="])
         );
-        assert!(!holds(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY=y", b"MISSING_KEY=x"]));
-        let unread = super::tests::holds(&made_in, Language::Python, &Reads::default(), &[b"OTHER_KEY=z"]);
+        assert!(!is_fresh(&[b"DATABASE_URL=db://me:pass@host", b"OTHER_KEY=y", b"MISSING_KEY=x"]));
+        let unread = is_fresh_in(&made_in, Language::Python, &Reads::default(), &[b"OTHER_KEY=z"]);
         assert!(unread, "nobody has read them");
         let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
-        let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
+        let is_fresh = |entries: &[&[u8]]| is_fresh_in(&made_in, Language::Python, &whole, entries);
         assert!(
-            holds(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z", b"EL=1"])
-                && !holds(&[b"OTHER_KEY=z", b"EL=1"])
+            is_fresh(&[b"DATABASE_URL=db://you:other@host", b"OTHER_KEY=z", b"EL=1"])
+                && !is_fresh(&[b"OTHER_KEY=z", b"EL=1"])
         );
         let mut bound = environment(&[("A_KEY", "00ff")], &[], &[]);
         bound.compares_forms = true;
         let reads = read(&["A_KEY"], Vec::new());
-        let holds = |value: &[u8]| super::tests::holds(&bound, Language::Python, &reads, &[value]);
-        assert!(holds(b"A_KEY=12ab") && !holds(b"A_KEY=12abc") && !holds(b"A_KEY=12xy"));
+        let is_fresh = |value: &[u8]| is_fresh_in(&bound, Language::Python, &reads, &[value]);
+        assert!(is_fresh(b"A_KEY=12ab") && !is_fresh(b"A_KEY=12abc") && !is_fresh(b"A_KEY=12xy"));
     }
 
     #[test]
@@ -324,25 +325,29 @@ mod tests {
     fn what_was_read_is_compared() {
         let made_in = environment(&[("TZ", "UTC"), ("PATH", "/bin"), ("TERM", "vt")], &[], &["QUIET"]);
         let reads = read(&["TZ", "MISSING", "QUIET", "LINES"], Vec::new());
-        let holds = |entries: &[&[u8]]| holds(&made_in, Language::Python, &reads, entries);
-        assert!(holds(&[b"TZ=UTC", b"PATH=/other", b"DATABASE_URL=x", b"QUIET=1", b"TERM=xterm", b"COLUMNS=1"]));
-        assert!(!holds(&[b"TZ=CET"]) && !holds(&[]) && !holds(&[b"TZ=UTC", b"MISSING="]));
-        assert!(!holds(&[b"TZ=UTC", b"LINES=1"]), "read by name");
+        let is_fresh = |entries: &[&[u8]]| is_fresh_in(&made_in, Language::Python, &reads, entries);
+        assert!(is_fresh(&[b"TZ=UTC", b"PATH=/other", b"DATABASE_URL=x", b"QUIET=1", b"TERM=xterm", b"COLUMNS=1"]));
+        assert!(!is_fresh(&[b"TZ=CET"]) && !is_fresh(&[]) && !is_fresh(&[b"TZ=UTC", b"MISSING="]));
+        assert!(!is_fresh(&[b"TZ=UTC", b"LINES=1"]), "read by name");
         let whole = read(&[], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
         let made_in = environment(&[("A", "1"), ("B_KEY", "k1"), ("TERM", "vt")], &[], &["QUIET"]);
-        let holds = |entries: &[&[u8]]| super::tests::holds(&made_in, Language::Python, &whole, entries);
-        assert!(holds(&[b"A=1", b"B_KEY=k2", b"PWD=/", b"TERM=xterm"]) && !holds(&[b"A=1"]));
-        assert!(!holds(&[b"A=1", b"B_KEY=k3", b"B=1"]) && !holds(&[b"A=2", b"B_KEY=k3"]) && !holds(&[]));
+        let is_fresh = |entries: &[&[u8]]| is_fresh_in(&made_in, Language::Python, &whole, entries);
+        assert!(is_fresh(&[b"A=1", b"B_KEY=k2", b"PWD=/", b"TERM=xterm"]) && !is_fresh(&[b"A=1"]));
+        assert!(!is_fresh(&[b"A=1", b"B_KEY=k3", b"B=1"]) && !is_fresh(&[b"A=2", b"B_KEY=k3"]) && !is_fresh(&[]));
         let whole = read(&["TERM"], vec![FullEnvironmentRead::Read("/app.py:1".to_owned())]);
-        assert!(!super::tests::holds(&made_in, Language::Python, &whole, &[b"A=1", b"B_KEY=k3", b"TERM=xterm"]));
+        assert!(!is_fresh_in(&made_in, Language::Python, &whole, &[b"A=1", b"B_KEY=k3", b"TERM=xterm"]));
     }
 
     #[test]
     fn what_appears_where_the_boot_looked_by_a_pattern_is_noticed() {
         let reads = || Reads { patterns: ["TQDM_*".to_owned()].into(), ..Reads::default() };
-        let holds = |made_in: &Environment, reads: &Reads| holds(made_in, Language::Python, reads, &[b"TQDM_ASCII=1"]);
-        assert!(!holds(&environment(&[], &[], &[]), &reads()) && holds(&environment(&[], &[], &[]), &Reads::default()));
-        assert!(holds(&environment(&[], &[], &["TQDM_*"]), &reads()), "withheld: taken for unset");
+        let is_fresh =
+            |made_in: &Environment, reads: &Reads| is_fresh_in(made_in, Language::Python, reads, &[b"TQDM_ASCII=1"]);
+        assert!(
+            !is_fresh(&environment(&[], &[], &[]), &reads())
+                && is_fresh(&environment(&[], &[], &[]), &Reads::default())
+        );
+        assert!(is_fresh(&environment(&[], &[], &["TQDM_*"]), &reads()), "withheld: taken for unset");
     }
 
     #[test]
@@ -350,7 +355,7 @@ mod tests {
         let all = [("LANG", "C.UTF-8"), ("LC_ALL", ""), ("RAILS_ENV", "production"), ("LD_DEBUG", "x")];
         let made_in = environment(&all, &["EL"], &[]);
         let reads = read(&["RAILS_ENV"], Vec::new());
-        let compare = |entries: &[&[u8]]| holds(&made_in, Language::Ruby, &reads, entries);
+        let compare = |entries: &[&[u8]]| is_fresh_in(&made_in, Language::Ruby, &reads, entries);
         assert!(compare(&[b"LANG=C.UTF-8", b"LC_ALL=", b"RAILS_ENV=production", b"LD_DEBUG=x", b"TZ=UTC"]));
         assert!(
             compare(&[b"LC_ALL=C.UTF-8", b"RAILS_ENV=production", b"LD_DEBUG=x"]),

@@ -32,15 +32,15 @@ pub struct Event {
 impl Event {
     /// All events of a front end's report, or of the freezer's file, in order.
     pub fn all(entries: &Entries) -> Vec<Event> {
-        entries.records("event").filter_map(|fields| Event::of(&fields)).collect()
+        entries.records("event").filter_map(|fields| Event::parse(&fields)).collect()
     }
 
-    fn of(fields: &[OsString]) -> Option<Event> {
+    fn parse(fields: &[OsString]) -> Option<Event> {
         let text = |number: usize| fields.get(number).map(|field| field.to_string_lossy().into_owned());
         let named = |number| text(number).filter(|name| !name.is_empty());
         Some(Event {
-            kind: Kind::of(fields.first()?.as_bytes())?,
-            phase: Phase::of(fields.get(1)?.as_bytes())?,
+            kind: Kind::from_word(fields.first()?.as_bytes())?,
+            phase: Phase::from_word(fields.get(1)?.as_bytes())?,
             subject: fields.get(2)?.clone(),
             reader: named(3),
             place: named(4),
@@ -88,12 +88,12 @@ pub(crate) mod tests {
     }
 
     /// The freezer's events of C code, each with its detail.
-    pub fn noted(phase: Phase, read: &[(Kind, &str, &str)]) -> Entries {
-        let mut noted = Entries::default();
+    pub fn from_c(phase: Phase, read: &[(Kind, &str, &str)]) -> Entries {
+        let mut events = Entries::default();
         read.iter().for_each(|(kind, subject, detail)| {
-            add(&mut noted, &[kind.word(), phase.word(), subject, "", "", detail]);
+            add(&mut events, &[kind.word(), phase.word(), subject, "", "", detail]);
         });
-        noted
+        events
     }
 
     pub fn add(entries: &mut Entries, fields: &[&str]) {

@@ -141,14 +141,14 @@ impl FullEnvironmentRead {
 }
 
 impl Reads {
-    /// Collects events: `reports` come from the front end, `noted` from the freezer.
-    pub fn gather(reports: &[&Entries], noted: &Entries, language: Language, environment: &Environment) -> Reads {
-        let told: Vec<Event> = reports.iter().flat_map(|report| Event::all(report)).collect();
-        let by_c = Event::all(noted);
+    /// Collects events: `reports` come from the front end, `from_c` from the freezer.
+    pub fn gather(reports: &[&Entries], from_c: &Entries, language: Language, environment: &Environment) -> Reads {
+        let reported: Vec<Event> = reports.iter().flat_map(|report| Event::all(report)).collect();
+        let by_c = Event::all(from_c);
         let renewals = reports.first().map(|report| Renewals::gather(report, language)).unwrap_or_default();
         let mut reads = Reads { renewals, ..Reads::default() };
-        for event in told.iter().filter(|event| !event.is_renewed) {
-            reads.add(event, language, environment, &told);
+        for event in reported.iter().filter(|event| !event.is_renewed) {
+            reads.add(event, language, environment, &reported);
         }
         // Ruby also reads through C functions, and makes objects of the values.
         let foreign = by_c
@@ -156,12 +156,12 @@ impl Reads {
             .filter(|event| matches!(event.phase, Phase::Runtime | Phase::Program) && event.kind == Kind::Foreign);
         reads.by_c.extend(foreign.map(|event| event.subject.clone()));
         for event in &by_c {
-            let was_told = || told.iter().any(|other| other.is_same(event));
+            let was_reported = || reported.iter().any(|other| other.is_same(event));
             let counts = match (event.phase, event.kind, language) {
                 // ENV calls the C library, so the front end has reported this read with its reader.
-                (Phase::Program, Kind::Variable, Language::Ruby) => !was_told(),
+                (Phase::Program, Kind::Variable, Language::Ruby) => !was_reported(),
                 // So has it whether a standard stream is a terminal.
-                (Phase::Program, Kind::Fact, _) if event.subject == "terminal" => !was_told(),
+                (Phase::Program, Kind::Fact, _) if event.subject == "terminal" => !was_reported(),
                 (Phase::Program, ..) => true,
                 // RubyGems belongs to the program as much as to the runtime. CPython reads PYTHON variables, and PATH
                 // to find itself.
@@ -174,10 +174,10 @@ impl Reads {
                 if event.kind == Kind::Variable && language == Language::Python {
                     reads.by_c.insert(event.subject.clone());
                 }
-                if !was_told() {
+                if !was_reported() {
                     reads.facts_by_c.extend(event.fact());
                 }
-                reads.add(event, language, environment, &told);
+                reads.add(event, language, environment, &reported);
             }
         }
         reads.facts.sort_unstable();
@@ -335,20 +335,20 @@ impl Early {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::tests::{add, noted, read_by};
+    use crate::events::tests::{add, from_c, read_by};
 
-    fn gather(report: &Entries, noted: &Entries, language: Language, all: &[(&str, &str)]) -> Reads {
+    fn gather(report: &Entries, from_c: &Entries, language: Language, all: &[(&str, &str)]) -> Reads {
         let all = all.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let environment = Environment::pick(all, &["SEEN".to_owned()], &[]);
-        Reads::gather(&[report], noted, language, &environment)
+        Reads::gather(&[report], from_c, language, &environment)
     }
 
-    fn told(reader: &str, read: &[(Kind, &str)], language: Language, all: &[(&str, &str)]) -> Reads {
+    fn reported(reader: &str, read: &[(Kind, &str)], language: Language, all: &[(&str, &str)]) -> Reads {
         gather(&read_by(reader, read), &Entries::default(), language, all)
     }
 
     fn by_c(phase: Phase, read: &[(Kind, &str, &str)], language: Language, all: &[(&str, &str)]) -> Reads {
-        gather(&Entries::default(), &noted(phase, read), language, all)
+        gather(&Entries::default(), &from_c(phase, read), language, all)
     }
 
     fn names(reads: &Reads) -> Vec<&str> {
@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn front_end_and_freezer_add_to_each_other() {
         let report = read_by("/a.py", &[(Kind::Variable, "A"), (Kind::Variable, "PWD")]);
-        let mut all = noted(Phase::Runtime, &[(Kind::Variable, "EARLY", "")]);
+        let mut all = from_c(Phase::Runtime, &[(Kind::Variable, "EARLY", "")]);
         add(&mut all, &["variable", "program", "B"]);
         add(&mut all, &["variable", "program", "A"]);
         add(&mut all, &["fact", "program", "limit", "", "", "07"]);
@@ -392,10 +392,10 @@ mod tests {
         let whole = [(Kind::AllVariables, "*")];
         let all = [("BUNDLE_GEMFILE", "/g"), ("BUNDLE_X", "1")];
         assert_eq!(
-            told("/app.py", &whole, Language::Ruby, &all).wholes,
+            reported("/app.py", &whole, Language::Ruby, &all).wholes,
             [FullEnvironmentRead::Read("/app.py:1".to_owned())]
         );
-        let known = told("/lib/bundler/settings.rb", &whole, Language::Ruby, &all);
+        let known = reported("/lib/bundler/settings.rb", &whole, Language::Ruby, &all);
         assert!(known.wholes.is_empty());
         assert_eq!(names(&known), ["BUNDLE_GEMFILE", "BUNDLE_X"]);
         assert!(known.patterns.contains("BUNDLE_*"));
@@ -422,18 +422,18 @@ mod tests {
     #[test]
     fn who_reads_arguments_for_some_of_them_gives_guards() {
         let arguments = [(Kind::Early, "ARGV")];
-        let known = told("/gems/yard-1/lib/yard/config.rb", &arguments, Language::Ruby, &[]);
+        let known = reported("/gems/yard-1/lib/yard/config.rb", &arguments, Language::Ruby, &[]);
         assert!(known.early.is_empty() && known.guards.contains("--plugin"));
-        let other = told("/app/config.rb", &arguments, Language::Ruby, &[]);
+        let other = reported("/app/config.rb", &arguments, Language::Ruby, &[]);
         assert!(!other.early.is_empty() && other.guards.is_empty());
     }
 
     #[test]
     fn terminals_that_the_front_end_told_of_are_not_those_of_c_code() {
-        let noted = noted(Phase::Program, &[(Kind::Fact, "terminal", "01"), (Kind::Fact, "terminal", "02")]);
+        let from_c = from_c(Phase::Program, &[(Kind::Fact, "terminal", "01"), (Kind::Fact, "terminal", "02")]);
         let mut report = Entries::default();
         add(&mut report, &["fact", "program", "terminal", "/a.py", "/a.py:1", "1"]);
-        let reads = gather(&report, &noted, Language::Python, &[]);
+        let reads = gather(&report, &from_c, Language::Python, &[]);
         let kind = image::fact_kind::TERMINAL;
         assert_eq!(reads.facts, [(kind, 1), (kind, 2)]);
         assert_eq!(reads.places.into_iter().collect::<Vec<_>>(), [((kind, 1), "/a.py:1".to_owned())]);
@@ -444,18 +444,18 @@ mod tests {
         let cwd = image::fact_kind::CWD;
         let bundler = "/lib/bundler/shared_helpers.rb";
         let folder = (Kind::Fact, "cwd");
-        assert_eq!(told("/app.rb", &[folder], Language::Ruby, &[]).facts, [(cwd, 0)]);
-        assert_eq!(told(bundler, &[folder], Language::Ruby, &[]).facts, []);
+        assert_eq!(reported("/app.rb", &[folder], Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(reported(bundler, &[folder], Language::Ruby, &[]).facts, []);
         let unset = [(Kind::Variable, "BUNDLE_GEMFILE"), folder];
-        assert_eq!(told(bundler, &unset, Language::Ruby, &[]).facts, [(cwd, 0)]);
-        assert_eq!(told(bundler, &unset, Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
+        assert_eq!(reported(bundler, &unset, Language::Ruby, &[]).facts, [(cwd, 0)]);
+        assert_eq!(reported(bundler, &unset, Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
         let user = [(Kind::Fact, "user", "")];
         assert_eq!(by_c(Phase::Program, &user, Language::Ruby, &[]).facts, []);
         assert_eq!(by_c(Phase::Program, &user, Language::Python, &[]).facts, [(image::fact_kind::USER, 0)]);
         assert_eq!(by_c(Phase::Runtime, &user, Language::Python, &[]).facts, [], "the runtime itself");
         let path = gather(
             &read_by(bundler, &[(Kind::Variable, "PATH")]),
-            &noted(Phase::Program, &[(Kind::Variable, "PATH", "")]),
+            &from_c(Phase::Program, &[(Kind::Variable, "PATH", "")]),
             Language::Ruby,
             &[],
         );

@@ -28,7 +28,7 @@ impl Identity {
     pub const ABSENT: Identity = Identity { size: 0, mtime: 0, ctime: 0 };
 
     /// Identifies a file; follows links.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         path.metadata().map(|metadata| Identity::from(&metadata))
     }
 }
@@ -64,7 +64,7 @@ pub enum State {
 
 impl State {
     /// What is at the path itself; does not follow a link.
-    pub fn of(path: &Path) -> State {
+    pub fn read(path: &Path) -> State {
         match path.symlink_metadata() {
             Ok(metadata) if metadata.is_symlink() => fs::read_link(path).map_or(State::Unknown, State::Link),
             found => State::of_metadata(found),
@@ -169,8 +169,8 @@ pub struct Accesses {
 impl Accesses {
     /// Adds the accesses of another boot to paths that this one has not accessed.
     pub fn add_those_of(&mut self, other: Accesses) {
-        for (path, note) in other.places {
-            self.places.entry(path).or_insert(note);
+        for (path, access) in other.places {
+            self.places.entry(path).or_insert(access);
         }
         for (path, content) in other.system {
             self.system.entry(path).or_insert(content);
@@ -192,7 +192,7 @@ pub type ReadKernelFile = fn(&Path) -> Option<Vec<u8>>;
 
 /// Collects accesses.
 pub(crate) struct Writer {
-    pub(crate) notes: Accesses,
+    pub(crate) accesses: Accesses,
     file_systems: FileSystems,
     /// Links to files of the kernel. Only their targets count.
     links: HashSet<PathBuf>,
@@ -201,15 +201,15 @@ pub(crate) struct Writer {
 
 impl Writer {
     pub(crate) fn new(read: ReadKernelFile) -> Writer {
-        Writer { notes: Accesses::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
+        Writer { accesses: Accesses::default(), file_systems: FileSystems::default(), links: HashSet::new(), read }
     }
 
     /// Adds an access before it happens, so what is at the path now is what the boot will find.
     pub(crate) fn add(&mut self, path: &Path, used: Use, named: Named) {
-        if let Some(note) = self.notes.places.get_mut(path) {
-            note.add(if self.links.contains(path) { Use::ReadLink } else { used });
-            note.named_by(used, named);
-        } else if !self.notes.system.contains_key(path) {
+        if let Some(access) = self.accesses.places.get_mut(path) {
+            access.add(if self.links.contains(path) { Use::ReadLink } else { used });
+            access.named_by(used, named);
+        } else if !self.accesses.system.contains_key(path) {
             let used = match self.file_systems.owner(path) {
                 Owner::Nobody => used,
                 Owner::Kernel => return self.add_system(path.to_owned()),
@@ -219,35 +219,35 @@ impl Writer {
                     Use::ReadLink
                 }
             };
-            let mut note = PathAccess::first(path);
-            note.add(used);
-            note.named_by(used, named);
-            self.notes.places.insert(path.to_owned(), note);
+            let mut access = PathAccess::first(path);
+            access.add(used);
+            access.named_by(used, named);
+            self.accesses.places.insert(path.to_owned(), access);
         }
     }
 
     /// Marks a file as read whole.
     pub(crate) fn read_whole(&mut self, path: &Path) {
-        self.note(path).read_whole = true;
+        self.entry(path).read_whole = true;
     }
 
     /// Adds a look-up in a file.
     pub(crate) fn look_up(&mut self, path: &Path, lookup: (u32, Vec<u8>)) {
-        self.note(path).lookups.insert(lookup);
+        self.entry(path).lookups.insert(lookup);
     }
 
-    fn note(&mut self, path: &Path) -> &mut PathAccess {
-        self.notes.places.entry(path.to_owned()).or_insert_with_key(|path| PathAccess::first(path))
+    fn entry(&mut self, path: &Path) -> &mut PathAccess {
+        self.accesses.places.entry(path.to_owned()).or_insert_with_key(|path| PathAccess::first(path))
     }
 
     /// How an open directory was named; absolutely if that is unknown.
     pub(crate) fn named(&self, directory: &Path) -> Named {
-        self.notes.places.get(directory).map_or(Named::ABSOLUTELY, |note| note.named)
+        self.accesses.places.get(directory).map_or(Named::ABSOLUTELY, |access| access.named)
     }
 
     fn add_system(&mut self, path: PathBuf) {
         let content = (self.read)(&path);
-        self.notes.system.entry(path).or_insert(content);
+        self.accesses.system.entry(path).or_insert(content);
     }
 
     /// Adds the listing of an open directory.
@@ -256,10 +256,10 @@ impl Writer {
             return;
         }
         let first = |path: &PathBuf| PathAccess { named: Named::ABSOLUTELY, ..PathAccess::first(path) };
-        let note = self.notes.places.entry(path.to_owned()).or_insert_with_key(first);
-        if note.listed.is_none() {
+        let access = self.accesses.places.entry(path.to_owned()).or_insert_with_key(first);
+        if access.listed.is_none() {
             // The directory is open. If it cannot be listed it is being removed, which the final check finds.
-            note.listed = Some(names_in(path).unwrap_or_default());
+            access.listed = Some(names_in(path).unwrap_or_default());
         }
     }
 }
@@ -271,7 +271,7 @@ pub fn names_in(path: &Path) -> io::Result<BTreeSet<OsString>> {
 
 impl PathAccess {
     fn first(path: &Path) -> PathAccess {
-        let state = State::of(path);
+        let state = State::read(path);
         let behind = matches!(state, State::Link(_)).then(|| State::behind(path));
         PathAccess { state, behind, ..PathAccess::default() }
     }
@@ -311,38 +311,38 @@ mod tests {
     use super::*;
 
     /// The accesses to a file, a directory, a link or a missing path after these uses.
-    fn note(name: &str, uses: &[Use]) -> PathAccess {
+    fn access(name: &str, uses: &[Use]) -> PathAccess {
         let top = tempfile::tempdir().unwrap();
         fs::write(top.path().join("file"), "abc").unwrap();
         fs::create_dir(top.path().join("directory")).unwrap();
         std::os::unix::fs::symlink("file", top.path().join("link")).unwrap();
         let mut writer = Writer::new(|_| None);
         uses.iter().for_each(|used| writer.add(&top.path().join(name), *used, Named::ABSOLUTELY));
-        writer.notes.places.remove(&top.path().join(name)).unwrap()
+        writer.accesses.places.remove(&top.path().join(name)).unwrap()
     }
 
     #[test]
     fn a_place_is_what_it_was_when_it_was_first_asked_for() {
-        assert!(matches!(note("file", &[Use::Read]).state, State::File(Identity { size: 3, .. })));
-        assert_eq!(note("none", &[Use::Look]).state, State::Absent);
-        assert_eq!(note("file/none", &[Use::Look]).state, State::Absent);
-        assert_eq!(note("directory", &[Use::Look]).state, State::Directory);
-        let link = note("link", &[Use::Look]);
+        assert!(matches!(access("file", &[Use::Read]).state, State::File(Identity { size: 3, .. })));
+        assert_eq!(access("none", &[Use::Look]).state, State::Absent);
+        assert_eq!(access("file/none", &[Use::Look]).state, State::Absent);
+        assert_eq!(access("directory", &[Use::Look]).state, State::Directory);
+        let link = access("link", &[Use::Look]);
         assert_eq!(link.state, State::Link("file".into()));
         assert!(matches!(link.found(), State::File(_)));
     }
 
     #[test]
     fn writing_is_told_from_asking_in_vain() {
-        let is = |note: PathAccess| (note.looked, note.written, note.made);
-        assert_eq!(is(note("file", &[Use::Read])), (true, false, false));
-        assert_eq!(is(note("file", &[Use::Read, Use::Write])), (true, true, false));
-        assert_eq!(is(note("file", &[Use::Make])), (false, true, false));
-        assert_eq!(is(note("none", &[Use::Make])), (false, false, true));
-        assert_eq!(is(note("none", &[Use::Write])), (true, false, false));
-        assert_eq!(is(note("none", &[Use::Remove])), (true, false, false));
-        assert_eq!(is(note("file", &[Use::Remove])), (false, false, true));
-        assert_eq!(is(note("directory", &[Use::Make])), (true, false, false), "mkdir -p");
+        let is = |access: PathAccess| (access.looked, access.written, access.made);
+        assert_eq!(is(access("file", &[Use::Read])), (true, false, false));
+        assert_eq!(is(access("file", &[Use::Read, Use::Write])), (true, true, false));
+        assert_eq!(is(access("file", &[Use::Make])), (false, true, false));
+        assert_eq!(is(access("none", &[Use::Make])), (false, false, true));
+        assert_eq!(is(access("none", &[Use::Write])), (true, false, false));
+        assert_eq!(is(access("none", &[Use::Remove])), (true, false, false));
+        assert_eq!(is(access("file", &[Use::Remove])), (false, false, true));
+        assert_eq!(is(access("directory", &[Use::Make])), (true, false, false), "mkdir -p");
     }
 
     #[test]
@@ -350,8 +350,8 @@ mod tests {
         let mut writer = Writer::new(|path| Some(path.as_os_str().len().to_string().into_bytes()));
         writer.add(Path::new("/proc/cpuinfo"), Use::Read, Named::ABSOLUTELY);
         writer.add(Path::new("/process"), Use::Look, Named::ABSOLUTELY);
-        assert_eq!(writer.notes.system, BTreeMap::from([("/proc/cpuinfo".into(), Some(b"13".to_vec()))]));
-        assert_eq!(writer.notes.places.len(), 1);
+        assert_eq!(writer.accesses.system, BTreeMap::from([("/proc/cpuinfo".into(), Some(b"13".to_vec()))]));
+        assert_eq!(writer.accesses.places.len(), 1);
     }
 
     #[test]
@@ -362,8 +362,8 @@ mod tests {
         let mut writer = Writer::new(|_| None);
         writer.add(&link, Use::Read, Named::ABSOLUTELY);
         writer.add(&link, Use::Read, Named::ABSOLUTELY);
-        let note = &writer.notes.places[&link];
-        assert!(note.looked_at_link && !note.looked);
-        assert!(writer.notes.system.contains_key(Path::new("/proc/self/mounts")));
+        let access = &writer.accesses.places[&link];
+        assert!(access.looked_at_link && !access.looked);
+        assert!(writer.accesses.system.contains_key(Path::new("/proc/self/mounts")));
     }
 }

@@ -51,7 +51,7 @@ impl Recorder {
     ) -> io::Result<Option<Recorder>> {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
-        let starts = Starts::at(start);
+        let starts = Starts::new(start);
         let state = State {
             writer: Writer::new(read),
             paths: Paths::default(),
@@ -101,7 +101,7 @@ pub struct Changing {
 
 impl Changing {
     /// Reports a path to the trial import, if it is one of these. The report is in the file before the call continues.
-    fn tell(&mut self, path: &Path) -> bool {
+    fn report(&mut self, path: &Path) -> bool {
         // A path that cannot be reported counts as an input.
         self.places.contains(path) && self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"\0"].concat()).is_ok()
     }
@@ -136,25 +136,25 @@ impl State {
             let is_asked = events[0].revents().contains(PollFlags::IN);
             if is_asked {
                 let Some(call) = sys::next(listener)? else { continue };
-                if let Err(error) = self.note(call.thread, &call.data) {
+                if let Err(error) = self.record(call.thread, &call.data) {
                     // Any other error belongs to the call, or the process was killed.
                     match error.kind() {
-                        io::ErrorKind::PermissionDenied if self.writer.notes.places.is_empty() => {
+                        io::ErrorKind::PermissionDenied if self.writer.accesses.places.is_empty() => {
                             self.failed = Some(error)
                         }
-                        io::ErrorKind::PermissionDenied => self.writer.notes.hidden = true,
+                        io::ErrorKind::PermissionDenied => self.writer.accesses.hidden = true,
                         _ => {}
                     }
                 }
                 sys::go_on(listener, &call);
             } else if events.iter().any(|event| !event.revents().is_empty()) {
-                return self.failed.map_or(Ok(self.writer.notes), Err);
+                return self.failed.map_or(Ok(self.writer.accesses), Err);
             }
         }
     }
 
     /// Records the accesses of a call.
-    fn note(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
+    fn record(&mut self, process: i32, call: &libc::seccomp_data) -> io::Result<()> {
         if self.aside.contains(&process) {
             return Ok(());
         }
@@ -164,7 +164,7 @@ impl State {
         let is_usual = |attribute| attribute == Attribute::Dumpable && call.args[1] == 1;
         if let Some(attribute) = calls::setting(call).filter(|attribute| !is_usual(*attribute)) {
             if is_thread_of(boot, process) {
-                self.writer.notes.set.insert(attribute);
+                self.writer.accesses.set.insert(attribute);
             }
         }
         let word = |address| {
@@ -201,17 +201,17 @@ impl State {
                     if c_long::from(call.nr) == libc::SYS_chdir {
                         self.starts.change(&path, named);
                         if named.from_start && is_thread_of(boot, process) {
-                            self.writer.notes.set.insert(Attribute::Directory);
+                            self.writer.accesses.set.insert(Attribute::Directory);
                         }
                     }
                     // What a trial import finds in the start directory only excludes modules from early loading.
                     if named == Named::FROM_START && self.trials.contains(&process) {
                         continue;
                     }
-                    if self.trials.contains(&process) && self.changing.as_mut().is_some_and(|it| it.tell(&path)) {
+                    if self.trials.contains(&process) && self.changing.as_mut().is_some_and(|it| it.report(&path)) {
                         continue;
                     }
-                    if self.note_reader(&path, used, process, call) {
+                    if self.record_reader(&path, used, process, call) {
                         continue;
                     }
                     self.writer.add(&path, used, named);
@@ -223,7 +223,7 @@ impl State {
 
     /// Records who reads a shared table: code that announced a look-up, or other code. Returns whether nothing else is
     /// to be recorded.
-    fn note_reader(&mut self, path: &Path, used: Use, process: i32, call: &libc::seccomp_data) -> bool {
+    fn record_reader(&mut self, path: &Path, used: Use, process: i32, call: &libc::seccomp_data) -> bool {
         if path == Path::new(LOADER_CACHE) {
             if used == Use::Read && !is_loader(process, call) {
                 self.writer.read_whole(path);
@@ -270,7 +270,7 @@ struct Starts {
 }
 
 impl Starts {
-    fn at(directory: Option<PathBuf>) -> Starts {
+    fn new(directory: Option<PathBuf>) -> Starts {
         Starts { directories: directory.into_iter().collect(), is_doubtful: false }
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
         fs::create_dir_all(top.join("below")).unwrap();
-        let mut starts = Starts::at(Some(top.clone()));
+        let mut starts = Starts::new(Some(top.clone()));
         assert_eq!(starts.named(&top), Named::FROM_START);
         assert_eq!(starts.named(Path::new("/")), Named::ABSOLUTELY);
         assert_eq!(starts.named(&top.join("below")), Named::ABSOLUTELY);

@@ -24,11 +24,11 @@ impl Listener {
     /// A listener on a pipe, and the pipe's writing end.
     pub fn on_pipe() -> io::Result<(Listener, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
-        Ok((Listener::on(File::from(OwnedFd::from(reader)), OwnedFd::from(writer.try_clone()?)), writer))
+        Ok((Listener::reading(File::from(OwnedFd::from(reader)), OwnedFd::from(writer.try_clone()?)), writer))
     }
 
     /// Reads `other_end`, which receives what is written to `end`.
-    pub(crate) fn on(mut other_end: File, end: OwnedFd) -> Listener {
+    pub(crate) fn reading(mut other_end: File, end: OwnedFd) -> Listener {
         let (sender, heard) = channel();
         // The thread ends with the listener: only the listener writes END, and without END the pipe or terminal is
         // closed (EIO from a terminal).

@@ -40,7 +40,7 @@ pub struct Shim {
 
 impl Shim {
     /// The message to the user about it.
-    pub fn note(&self) -> String {
+    pub fn message(&self) -> String {
         format!(
             "{} is a shim; the image keeps to what that leads to now, {}",
             self.script.display(),

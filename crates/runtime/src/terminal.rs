@@ -82,7 +82,7 @@ impl Terminal {
         let (other_end, terminal) = self.open()?;
         let end = terminal.try_clone()?;
         self.attach_to(command, terminal)?;
-        Ok(Listener::on(other_end, end))
+        Ok(Listener::reading(other_end, end))
     }
 
     fn attach_to(&self, command: &mut Command, terminal: OwnedFd) -> io::Result<()> {

@@ -336,8 +336,8 @@ impl Progress for Recording<'_> {
         self.progress.step(step);
     }
 
-    fn note(&self, note: &str) {
-        self.progress.note(note);
+    fn message(&self, message: &str) {
+        self.progress.message(message);
     }
 
     fn program_output(&self) -> io::Result<ProgramOutput> {
@@ -355,7 +355,7 @@ struct Silent;
 impl Progress for Silent {
     fn step(&self, _: &Step<'_>) {}
 
-    fn note(&self, _: &str) {}
+    fn message(&self, _: &str) {}
 
     fn program_output(&self) -> io::Result<ProgramOutput> {
         Ok(ProgramOutput::none())

@@ -72,7 +72,7 @@ struct SystemCall {
 }
 
 impl SystemCall {
-    const fn of(number: u32) -> Option<SystemCall> {
+    const fn if_missing(number: u32) -> Option<SystemCall> {
         Some(SystemCall { number, is_always: false })
     }
 

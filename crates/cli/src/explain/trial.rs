@@ -131,7 +131,7 @@ impl freeze::Progress for Silent<'_> {
         freeze::Progress::step(self.0, step);
     }
 
-    fn note(&self, _: &str) {}
+    fn message(&self, _: &str) {}
 
     fn program_output(&self) -> io::Result<ProgramOutput> {
         Ok(ProgramOutput::none())

@@ -12,8 +12,8 @@ impl freeze::Progress for Progress {
         self.phase(words(step));
     }
 
-    fn note(&self, note: &str) {
-        Progress::note(self, note);
+    fn message(&self, message: &str) {
+        Progress::note(self, message);
     }
 
     fn program_output(&self) -> io::Result<ProgramOutput> {

@@ -31,10 +31,10 @@ pub struct List {
 impl List {
     /// A list in which all names count.
     pub fn whole(directory: &Path, before: &BTreeSet<OsString>) -> List {
-        List::of(directory, before, answer_kind::LISTING, OsString::new())
+        List::new(directory, before, answer_kind::LISTING, OsString::new())
     }
 
-    fn of(directory: &Path, before: &BTreeSet<OsString>, kind: u32, selection: OsString) -> List {
+    fn new(directory: &Path, before: &BTreeSet<OsString>, kind: u32, selection: OsString) -> List {
         List { directory: directory.to_owned(), before: before.clone(), kind, selection }
     }
 
@@ -74,7 +74,7 @@ pub fn is_listed_whole(note: &PathAccess, importer: Option<&Importer>) -> bool {
 impl Dependencies {
     /// Collapses all accesses except the ignored ones, and adds what the importers looked up. Another table compares
     /// `mapped` files; of these only the links count through which they were found.
-    pub fn of(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
+    pub fn collect(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
         let Booted { notes, ignored, importers, script, .. } = *booted;
         let mut collapsed = Dependencies::default();
         for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
@@ -139,7 +139,7 @@ impl Dependencies {
             self.lists.push(List::whole(path, names));
         }
         for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {
-            self.lists.push(List::of(path, names, kind, selection));
+            self.lists.push(List::new(path, names, kind, selection));
         }
     }
 
@@ -151,7 +151,7 @@ impl Dependencies {
         if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
             return false;
         }
-        let list = |(kind, selection)| List::of(path, &BTreeSet::new(), kind, selection);
+        let list = |(kind, selection)| List::new(path, &BTreeSet::new(), kind, selection);
         self.lists.extend(selections.into_iter().map(list));
         true
     }
@@ -217,7 +217,7 @@ impl Dependencies {
             std::mem::take(&mut self.files).into_iter().partition(|(path, _)| is_mapped(path));
         self.files = rest;
         for above in dropped.keys().flat_map(|path| path.ancestors()) {
-            if let State::Link(target) = State::of(above) {
+            if let State::Link(target) = State::read(above) {
                 self.add_answer(above, DirectoryAnswer::Link(target));
             }
         }
@@ -246,6 +246,6 @@ impl Dependencies {
 
     /// The current state of a path.
     fn state_of(&mut self, path: PathBuf) -> &State {
-        self.states.entry(path).or_insert_with_key(|path| State::of(path))
+        self.states.entry(path).or_insert_with_key(|path| State::read(path))
     }
 }

@@ -85,12 +85,12 @@ impl Inputs {
     /// makes the freeze void.
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
         let names = mapped.iter().map(|it| it.0.as_path()).collect();
-        let Dependencies { mut files, mut directories, lists, known, .. } = Dependencies::of(booted, &names);
+        let Dependencies { mut files, mut directories, lists, known, .. } = Dependencies::collect(booted, &names);
         drop_written(&mut files, booted.notes);
         let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
         let mut unseen = Vec::new();
         for path in names.into_iter().filter(|path| !files.contains_key(*path)) {
-            unseen.push((path.to_owned(), Identity::of(path).map_err(|_| changed(path))?));
+            unseen.push((path.to_owned(), Identity::read(path).map_err(|_| changed(path))?));
         }
         // A time far ahead was set before the freeze began, by a clock that was set back since, or by an unpacked
         // archive.
@@ -104,7 +104,7 @@ impl Inputs {
         let is_mapped = |path: &Path| mapped.iter().any(|(mapped, _)| mapped == path);
         files.extend(unseen.into_iter().filter(|(path, _)| !is_mapped(path)));
         let image = booted.ignored.image_name();
-        let mut relative = Relative::of(booted.notes, booted.ignored, booted.script, booted.start);
+        let mut relative = Relative::collect(booted.notes, booted.ignored, booted.script, booted.start);
         let fact = |list: &List| {
             let path = &list.directory;
             let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
@@ -132,7 +132,7 @@ impl Inputs {
     /// Fails if anything differs from its recorded state.
     pub fn still_unchanged(&self) -> Result<()> {
         let differs =
-            |(path, identity): &(&PathBuf, &Identity)| Identity::of(path).unwrap_or(Identity::ABSENT) != **identity;
+            |(path, identity): &(&PathBuf, &Identity)| Identity::read(path).unwrap_or(Identity::ABSENT) != **identity;
         let mapped = self.mapped.iter().map(|(path, identity)| (path, identity));
         let relative = self.relative.files.values().map(|(path, identity)| (path, identity));
         if let Some((path, _)) = self.files.iter().chain(mapped).chain(relative).find(differs) {
@@ -140,7 +140,7 @@ impl Inputs {
         }
         // A directory that has not changed since the freeze began still gives the same answers.
         let is_old = |directory: &Path| {
-            Identity::of(directory).is_ok_and(|now| now.mtime.max(now.ctime) < self.begun - TICK.as_nanos() as i64)
+            Identity::read(directory).is_ok_and(|now| now.mtime.max(now.ctime) < self.begun - TICK.as_nanos() as i64)
         };
         let relative = self.relative.directories.iter().map(|(name, answers)| (self.relative.place(name), answers));
         let all = self.directories.iter().map(|(directory, answers)| (directory.clone(), answers)).chain(relative);
@@ -180,7 +180,7 @@ impl Inputs {
             let is_missed = files.is_empty()
                 && answers.is_some_and(|answers| answers.iter().all(is_of_some))
                 && directory.is_absolute()
-                && State::of(directory) == State::Absent;
+                && State::read(directory) == State::Absent;
             // Names that were absent in it are absent if the whole directory is gone.
             let is_absent = |(_, fact): &(OsString, DirectoryAnswer)| {
                 matches!(fact, DirectoryAnswer::Absent | DirectoryAnswer::Below | DirectoryAnswer::Unlinked)
@@ -241,14 +241,14 @@ fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
     let own = notes.places.iter().filter(|(_, note)| note.written || note.made);
     let own: BTreeSet<PathBuf> = own.filter_map(|(path, _)| path.canonicalize().ok()).collect();
     files.retain(|path, identity| {
-        Identity::of(path).ok() == Some(*identity) || path.canonicalize().map_or(true, |real| !own.contains(&real))
+        Identity::read(path).ok() == Some(*identity) || path.canonicalize().map_or(true, |real| !own.contains(&real))
     });
 }
 
 /// The times of a directory; zeros if they are too recent to detect later changes.
 fn settled_times(directory: &Path) -> (i64, i64) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos() as i128;
-    match Identity::of(directory) {
+    match Identity::read(directory) {
         Ok(Identity { mtime, ctime, .. }) if is_settled(ctime.into(), now) => (mtime, ctime),
         _ => (0, 0),
     }
@@ -273,7 +273,7 @@ fn existing(path: &Path) -> Option<&Path> {
 pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
     let importer = |path: &Path| importers.iter().find(|importer| importer.directory == path);
     let is_listed = |(path, note): &(&PathBuf, &PathAccess)| {
-        temporary.has(path) && dependencies::is_listed_whole(note, importer(path))
+        temporary.contains(path) && dependencies::is_listed_whole(note, importer(path))
     };
     let (path, _) = notes.places.iter().find(is_listed)?;
     Some(format!(
@@ -317,7 +317,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("lib.py");
         std::fs::write(&file, "a").unwrap();
-        let identity = Identity::of(&file).unwrap();
+        let identity = Identity::read(&file).unwrap();
         let (notes, ignored) = (Accesses::default(), nothing());
         let record = |loaded: &[PathBuf], begun| {
             Inputs::record(&booted(loaded, &notes, &ignored, begun), Vec::new()).map(drop).map_err(|it| it.message)

@@ -60,7 +60,7 @@ pub fn looked_up_below(
 
 impl Relative {
     /// Collects the relative accesses that are not ignored.
-    pub fn of(notes: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
+    pub fn collect(notes: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
         let mut relative = Relative { start: start.to_owned(), ..Relative::default() };
         for (path, note) in notes.places.iter().filter(|(path, note)| is_relative(path, note, script)) {
             if ignored.reason(path, note, &notes.places).is_none() {

@@ -11,8 +11,8 @@ use ::channel::Request;
 use image::lookup_kind;
 
 use super::channel::tell_recorder;
+use super::events::is_on;
 use super::libc_hooks::Next;
-use super::noted::is_on;
 
 /// Defines functions that announce a look-up, call the C library, and announce the end.
 macro_rules! look_up {
@@ -21,7 +21,7 @@ macro_rules! look_up {
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
-            $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
+            $(pub static $name: Next = Next::new(concat!(stringify!($name), "\0"));)*
         }
 
         /// Resolves all of them now, so that a thawed process need not.

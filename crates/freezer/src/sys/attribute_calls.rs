@@ -46,7 +46,7 @@ pub struct Value {
 pub const NOTHING: Value = Value { length: 0, is_digest: false, bytes: [0; ROOM] };
 
 impl Value {
-    fn of(bytes: &[u8]) -> Value {
+    fn new(bytes: &[u8]) -> Value {
         let mut value = NOTHING;
         let digest;
         let kept = if bytes.len() <= ROOM {
@@ -62,7 +62,7 @@ impl Value {
     }
 
     fn number(number: i64) -> Value {
-        Value::of(&number.to_ne_bytes())
+        Value::new(&number.to_ne_bytes())
     }
 
     fn bytes(&self) -> &[u8] {
@@ -83,14 +83,14 @@ pub fn read(attribute: Attribute) -> Value {
         Directory => {
             let mut path = [0; libc::PATH_MAX as usize];
             let size = directory(&mut path);
-            Value::of(&path[..size])
+            Value::new(&path[..size])
         }
         OutOfMemoryScore => setting(b"/proc/thread-self/oom_score_adj\0"),
         CoreDumpFilter => setting(b"/proc/self/coredump_filter\0"),
         Affinity => {
             let mut mask = [0u8; MASK_BITS / 8];
             match call(libc::SYS_sched_getaffinity, [0, mask.len(), mask.as_mut_ptr() as usize]) {
-                Ok(size) => Value::of(&mask[..size]),
+                Ok(size) => Value::new(&mask[..size]),
                 Err(_) => NOTHING,
             }
         }
@@ -126,7 +126,7 @@ pub fn read(attribute: Attribute) -> Value {
             let count = call(libc::SYS_getgroups, [0, 0]).unwrap_or(0);
             let mut groups = vec![0u8; count * 4];
             match call(libc::SYS_getgroups, [count, groups.as_mut_ptr() as usize]) {
-                Ok(_) => Value::of(&groups),
+                Ok(_) => Value::new(&groups),
                 Err(_) => NOTHING,
             }
         }
@@ -151,7 +151,7 @@ pub fn read(attribute: Attribute) -> Value {
             Value::of_words(&[control(0), control(1), control(2)])
         }
         Namespaces => all_files(b"ns/", &NAMESPACES, file::read_link),
-        ControlGroup => Value::of(&file::read_file(b"/proc/thread-self/cgroup\0")),
+        ControlGroup => Value::new(&file::read_file(b"/proc/thread-self/cgroup\0")),
         SecurityLabel => all_files(b"attr/", &LABELS, file::read_file),
         Keyrings => {
             let id = |which: c_long| {
@@ -169,9 +169,9 @@ pub fn read(attribute: Attribute) -> Value {
         }
         Autogroup => {
             let text = file::read_file(b"/proc/self/autogroup\0");
-            Value::of(text.rsplit(|&byte| byte == b' ').next().unwrap_or_default())
+            Value::new(text.rsplit(|&byte| byte == b' ').next().unwrap_or_default())
         }
-        LoginId => Value::of(&file::read_file(b"/proc/thread-self/loginuid\0")),
+        LoginId => Value::new(&file::read_file(b"/proc/thread-self/loginuid\0")),
         CpuSwitches => Value::of_words(&arch::cpu_switches()),
         SegmentTable => Value::number(arch::segment_table_size() as i64),
         // The recorder sees these being set.
@@ -241,7 +241,7 @@ impl Value {
         for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
-        Value::of(&bytes[..words.len() * 8])
+        Value::new(&bytes[..words.len() * 8])
     }
 }
 
@@ -280,21 +280,21 @@ fn bits(ask: impl Fn(usize) -> Result<usize, c_int>) -> Value {
 fn status(key: &[u8]) -> Value {
     let text = file::read_file(b"/proc/thread-self/status\0");
     let line = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(key));
-    line.map_or(NOTHING, |line| Value::of(line.trim_ascii()))
+    line.map_or(NOTHING, |line| Value::new(line.trim_ascii()))
 }
 
 /// The combined content of these files of the process.
 fn all_files(folder: &[u8], names: &[&[u8]], read: impl Fn(&[u8]) -> alloc::vec::Vec<u8>) -> Value {
     let path = |name: &[u8]| file::c_path(&[b"/proc/thread-self/", folder, name]);
     let texts = names.iter().map(|name| read(&path(name)));
-    Value::of(&texts.collect::<alloc::vec::Vec<_>>().join(&b'\n'))
+    Value::new(&texts.collect::<alloc::vec::Vec<_>>().join(&b'\n'))
 }
 
 /// A file that can be set again. Allocates nothing, since a thawed process has no heap of the freezer's.
 fn setting(path: &[u8]) -> Value {
     let mut text = [0; ROOM];
     let size = File::open(path, libc::O_RDONLY).and_then(|file| file.read_at(&mut text, 0)).unwrap_or(0);
-    Value::of(text[..size].trim_ascii())
+    Value::new(text[..size].trim_ascii())
 }
 
 fn write(path: &[u8], parts: [&[u8]; 2]) -> Result<usize, c_int> {

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering
 
 use ::channel::{Phase, Request, NAME};
 
-use super::{attributes, libc_hooks, noted, renewal, ruby_text, ArgvBuffer};
+use super::{attributes, events, libc_hooks, renewal, ruby_text, ArgvBuffer};
 
 /// The thread whose next fork is the freeze; 0 if none is.
 static ARMED: AtomicUsize = AtomicUsize::new(0);
@@ -81,16 +81,16 @@ impl Write for Answer {
 fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<()> {
     let text = argument.to_bytes();
     let may_ask = match request {
-        Request::Attributes => noted::is_on() || attributes::repeats(),
-        Request::Renew => noted::is_on() || renewal::is_prepared(),
+        Request::Attributes => events::is_on() || attributes::repeats(),
+        Request::Renew => events::is_on() || renewal::is_prepared(),
         Request::End | Request::IsArmed => true,
-        _ => noted::is_on(),
+        _ => events::is_on(),
     };
     if !may_ask {
         return None;
     }
     match request {
-        Request::Phase => noted::phase(Phase::of(text)?),
+        Request::Phase => events::phase(Phase::from_word(text)?),
         Request::Environment => libc_hooks::write_environment(argument),
         Request::Unfreeze => ruby_text::let_change(text),
         Request::Restarts => {
@@ -100,7 +100,7 @@ fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<(
         Request::Arm => {
             let mut numbers = text.split(|&byte| byte == b',').map(|it| core::str::from_utf8(it).ok()?.parse().ok());
             BUFFER.iter().for_each(|kept| kept.store(numbers.next().flatten().unwrap_or(0), Relaxed));
-            ARMED.store(noted::thread(), Relaxed);
+            ARMED.store(events::thread(), Relaxed);
         }
         Request::Disarm => ARMED.store(0, Relaxed),
         Request::IsArmed => answer.write_str(if is_armed() { "1" } else { "0" }).ok()?,
@@ -122,7 +122,7 @@ fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<(
 
 /// Whether the next fork of this thread is the freeze.
 pub fn is_armed() -> bool {
-    ARMED.load(Relaxed) == noted::thread()
+    ARMED.load(Relaxed) == events::thread()
 }
 
 /// In the child of a fork: whether the fork was the freeze, and the front end's buffer. Later forks of this process are

@@ -13,7 +13,7 @@ use crate::standard_streams;
 
 use ::channel::Kind;
 
-use super::noted::{is_on, note, variable};
+use super::events::{is_on, record, variable};
 use super::on_demand::{self, name_of};
 use super::ruby_code;
 
@@ -29,7 +29,7 @@ pub struct Next {
 
 impl Next {
     /// The next function of that name, which ends with its only NUL.
-    pub const fn of(name: &'static str) -> Next {
+    pub const fn new(name: &'static str) -> Next {
         let Ok(name) = CStr::from_bytes_with_nul(name.as_bytes()) else { panic!("a name ends with a NUL") };
         Next { name, address: AtomicPtr::new(core::ptr::null_mut()) }
     }
@@ -59,12 +59,12 @@ impl Next {
 
 /// Defines functions that record a read and pass the call on: `fn NAME(ARGUMENT: TYPE, ...) -> TYPE { record }`.
 macro_rules! pass_on {
-    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $note:block)*) => {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $record:block)*) => {
         /// The C library's functions.
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
-            $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
+            $(pub static $name: Next = Next::new(concat!(stringify!($name), "\0"));)*
         }
 
         /// Resolves all of them now, so that a thawed process need not.
@@ -82,7 +82,7 @@ macro_rules! pass_on {
             #[no_mangle]
             #[allow(unused_mut)]
             pub unsafe extern "C" fn $name($(mut $argument: $type),*) -> $result {
-                if is_on() $note
+                if is_on() $record
                 // SAFETY: the type is that of the C library's function; the arguments are the caller's.
                 unsafe { next::$name.get::<unsafe extern "C" fn($($type),*) -> $result>()($($argument),*) }
             }
@@ -91,19 +91,19 @@ macro_rules! pass_on {
 }
 
 fn fact(kind: &[u8]) {
-    note(Kind::Fact, kind, b"");
+    record(Kind::Fact, kind, b"");
 }
 
 /// A fact with a number below 100: a limit, a descriptor.
-fn fact_of(kind: &[u8], number: u32) {
+fn numbered_fact(kind: &[u8], number: u32) {
     let digits = [b'0' + (number / 10 % 10) as u8, b'0' + (number % 10) as u8];
-    note(Kind::Fact, kind, &digits);
+    record(Kind::Fact, kind, &digits);
 }
 
 /// Whether a standard stream is a terminal, and which.
 fn is_terminal(number: c_int) {
     if (0..=2).contains(&number) {
-        fact_of(b"terminal", number as u32);
+        numbered_fact(b"terminal", number as u32);
     }
 }
 
@@ -112,7 +112,7 @@ fn terminal_state(number: c_int) {
     is_terminal(number);
     // SAFETY: a plain call.
     if (0..=2).contains(&number) && unsafe { libc::isatty(number) } == 1 {
-        note(Kind::Early, TERMINAL_STATE, b"");
+        record(Kind::Early, TERMINAL_STATE, b"");
     }
 }
 
@@ -120,7 +120,7 @@ const TERMINAL_STATE: &[u8] = b"settings or the name of its terminal";
 
 /// A read of a limit.
 pub fn limit_is_read(resource: c_uint) {
-    fact_of(b"limit", resource);
+    numbered_fact(b"limit", resource);
 }
 
 /// Whether a process id means this process: only its own facts count.
@@ -145,15 +145,15 @@ pass_on! {
         match name {
             libc::_SC_NPROCESSORS_CONF | libc::_SC_NPROCESSORS_ONLN => fact(b"cpus"),
             libc::_SC_PHYS_PAGES => fact(b"memory"),
-            libc::_SC_OPEN_MAX => fact_of(b"limit", libc::RLIMIT_NOFILE),
-            libc::_SC_CHILD_MAX => fact_of(b"limit", libc::RLIMIT_NPROC),
+            libc::_SC_OPEN_MAX => numbered_fact(b"limit", libc::RLIMIT_NOFILE),
+            libc::_SC_CHILD_MAX => numbered_fact(b"limit", libc::RLIMIT_NPROC),
             _ => {}
         }
     }
     // Limits.
-    fn getdtablesize() -> c_int { fact_of(b"limit", libc::RLIMIT_NOFILE) }
-    fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
-    fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { fact_of(b"limit", resource) }
+    fn getdtablesize() -> c_int { numbered_fact(b"limit", libc::RLIMIT_NOFILE) }
+    fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { numbered_fact(b"limit", resource) }
+    fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { numbered_fact(b"limit", resource) }
     // The user.
     fn getuid() -> c_uint { fact(b"user") }
     fn geteuid() -> c_uint { fact(b"user") }
@@ -164,7 +164,7 @@ pass_on! {
     fn getgroups(_size: c_int, _answer: *mut c_uint) -> c_int { fact(b"groups") }
     // The terminal. On this architecture a function with any third argument may be called as one with a pointer.
     fn ioctl(number: c_int, request: c_ulong, _argument: *mut c_void) -> c_int {
-        if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { fact_of(b"window", number as u32) }
+        if request == libc::TIOCGWINSZ && (0..=2).contains(&number) { numbered_fact(b"window", number as u32) }
         if request == libc::TCGETS { terminal_state(number) }
     }
     fn isatty(number: c_int) -> c_int { is_terminal(number) }
@@ -202,8 +202,8 @@ pass_on! {
     fn clearenv() -> c_int { on_demand::forget(None) }
 }
 
-static GETENV: Next = Next::of("getenv\0");
-static SECURE_GETENV: Next = Next::of("secure_getenv\0");
+static GETENV: Next = Next::new("getenv\0");
+static SECURE_GETENV: Next = Next::new("secure_getenv\0");
 
 type SetFn = unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> c_int;
 
@@ -268,7 +268,7 @@ unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c
             }
             variable(CStr::from_ptr(name), value);
             if ruby_code::is_foreign(caller) {
-                note(Kind::Foreign, CStr::from_ptr(name).to_bytes(), b"");
+                record(Kind::Foreign, CStr::from_ptr(name).to_bytes(), b"");
             }
         }
         value
@@ -293,7 +293,7 @@ pub fn locale(category: c_int, name: *const c_char) {
 /// Records that a program is executed with all variables.
 fn executed(program: *const c_char) {
     // SAFETY: a program is named by a string.
-    note(Kind::Executed, unsafe { CStr::from_ptr(program) }.to_bytes(), b"");
+    record(Kind::Executed, unsafe { CStr::from_ptr(program) }.to_bytes(), b"");
 }
 
 /// The same; returns all variables for the program, including those hidden from this process.
@@ -357,7 +357,7 @@ pub fn write_environment(path: &CStr) {
             return;
         }
         for entry in strings(environ) {
-            let shown = if on_demand::has(entry) { name_of(entry) } else { entry };
+            let shown = if on_demand::was_hidden(entry) { name_of(entry) } else { entry };
             libc::syscall(libc::SYS_write, file, shown.as_ptr(), shown.len());
             libc::syscall(libc::SYS_write, file, c"".as_ptr(), 1);
         }

@@ -14,16 +14,16 @@ use inputs::lookups::{self, LOCALE_ARCHIVE};
 
 use super::account_hooks::look_up;
 use super::channel::tell_recorder;
+use super::events::is_on;
 use super::libc_hooks::{locale, Next};
 use super::locales;
-use super::noted::is_on;
 use super::on_demand::name_of;
 
 extern "C" {
     static mut environ: *const *const c_char;
 }
 
-static SETLOCALE: Next = Next::of("setlocale\0");
+static SETLOCALE: Next = Next::new("setlocale\0");
 const VARIABLE: &[u8] = b"LOCPATH=/usr/lib/locale\0";
 /// With more variables than this the archive is not avoided.
 const MAX_VARIABLES: usize = 1000;

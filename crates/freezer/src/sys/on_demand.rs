@@ -75,7 +75,7 @@ fn hidden() -> impl Iterator<Item = Hidden> {
 }
 
 /// Whether a variable of the start is or was hidden with this `NAME=VALUE`, so that only a look-up has set it.
-pub fn has(entry: &[u8]) -> bool {
+pub fn was_hidden(entry: &[u8]) -> bool {
     all().any(|hidden| hidden.entry.to_bytes() == entry)
 }
 

@@ -7,8 +7,8 @@ use core::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use inputs::attributes::Attribute;
 
 use super::attributes::touch;
+use super::events::is_on;
 use super::libc_hooks::{is_own, limit_is_read, Next};
-use super::noted::is_on;
 
 /// Defines functions that pass the call on, and record the attribute if the call succeeded.
 macro_rules! set {
@@ -17,7 +17,7 @@ macro_rules! set {
         #[allow(non_upper_case_globals)]
         mod next {
             use super::Next;
-            $(pub static $name: Next = Next::of(concat!(stringify!($name), "\0"));)*
+            $(pub static $name: Next = Next::new(concat!(stringify!($name), "\0"));)*
         }
 
         /// Resolves all of them now, so that a thawed process need not.

@@ -6,9 +6,9 @@ use crate::SystemCall;
 /// The system call that a function replaces, if there is one.
 pub fn system_call(name: &[u8]) -> Option<SystemCall> {
     match name.strip_prefix(b"__kernel_").unwrap_or(name) {
-        b"clock_gettime" => SystemCall::of(113),
-        b"clock_getres" => SystemCall::of(114),
-        b"gettimeofday" => SystemCall::of(169),
+        b"clock_gettime" => SystemCall::if_missing(113),
+        b"clock_getres" => SystemCall::if_missing(114),
+        b"gettimeofday" => SystemCall::if_missing(169),
         b"getrandom" => SystemCall::always(278),
         _ => None,
     }

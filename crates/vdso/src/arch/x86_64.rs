@@ -6,11 +6,11 @@ use crate::SystemCall;
 /// The system call that a function replaces, if there is one.
 pub fn system_call(name: &[u8]) -> Option<SystemCall> {
     match name.strip_prefix(b"__vdso_").unwrap_or(name) {
-        b"gettimeofday" => SystemCall::of(96),
-        b"time" => SystemCall::of(201),
-        b"clock_gettime" => SystemCall::of(228),
-        b"clock_getres" => SystemCall::of(229),
-        b"getcpu" => SystemCall::of(309),
+        b"gettimeofday" => SystemCall::if_missing(96),
+        b"time" => SystemCall::if_missing(201),
+        b"clock_gettime" => SystemCall::if_missing(228),
+        b"clock_getres" => SystemCall::if_missing(229),
+        b"getcpu" => SystemCall::if_missing(309),
         // The state lies in memory that the C library allocated, in the layout of the kernel that reported its size.
         // The system call ignores the further arguments.
         b"getrandom" => SystemCall::always(318),

@@ -10,7 +10,7 @@ use crate::sys::libc_hooks::{executed_with_all, Next};
 
 /// Defines a function of that name: records the program, its first argument, and jumps to the C library's function.
 macro_rules! pass_on_any {
-    ($($name:ident, $note:ident;)*) => {$(
+    ($($name:ident, $record:ident;)*) => {$(
         /// The C library's function of this name, see the module's description.
         ///
         /// # Safety
@@ -21,17 +21,17 @@ macro_rules! pass_on_any {
             // The seven words save the argument registers of the ABI and align the stack.
             naked_asm!(
                 "push rdi", "push rsi", "push rdx", "push rcx", "push r8", "push r9", "push rax",
-                "call {note}",
+                "call {record}",
                 "mov r11, rax",
                 "pop rax", "pop r9", "pop r8", "pop rcx", "pop rdx", "pop rsi", "pop rdi",
                 "jmp r11",
-                note = sym $note,
+                record = sym $record,
             )
         }
 
         /// Records the program and returns the address to jump to.
-        extern "C" fn $note(program: *const c_char) -> *const c_void {
-            static NEXT: Next = Next::of(concat!(stringify!($name), "\0"));
+        extern "C" fn $record(program: *const c_char) -> *const c_void {
+            static NEXT: Next = Next::new(concat!(stringify!($name), "\0"));
             executed_with_all(program);
             NEXT.address()
         }

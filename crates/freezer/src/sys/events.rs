@@ -1,5 +1,5 @@
 //! Records what the process reads of its surroundings during the boot as events in the file `noted` of the control
-//! directory, in the format of its other files; see [`note`]. `snapboot freeze` makes inputs of them.
+//! directory, in the format of its other files; see [`record`]. `snapboot freeze` makes inputs of them.
 //!
 //! Nothing is recorded after the freeze, and an image contains none of this but the code. The caller may be inside
 //! malloc, or in a child that shares this memory until it executes a program: so there are no locks, no heap, and no
@@ -112,7 +112,7 @@ pub fn thread() -> usize {
 /// Records an event: its kind, its subject, and a detail, as in [`channel::EVENT`]. Of events that differ only in their
 /// details, just the first is kept; of facts, the first for each detail: reading one limit says nothing about another.
 /// Per-start values are recorded each time, since a trial import needs to know which import reads them.
-pub fn note(kind: Kind, subject: &[u8], detail: &[u8]) {
+pub fn record(kind: Kind, subject: &[u8], detail: &[u8]) {
     if !is_on() {
         return;
     }
@@ -144,7 +144,7 @@ pub fn variable(name: &CStr, value: *const c_char) {
         }
         detail = &hexadecimal;
     }
-    note(Kind::Variable, name.to_bytes(), detail);
+    record(Kind::Variable, name.to_bytes(), detail);
 }
 
 /// Whether this event is new; remembers it.

@@ -17,7 +17,7 @@ const MAX_SIZE: u64 = 16 << 20;
 
 /// The content of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct StartReports {
     path: PathBuf,
     /// The script to which all of this applies, see [`script_behind_links`]; None if the program has no script.
     script: Option<PathBuf>,
@@ -41,24 +41,24 @@ pub fn script_behind_links(main: &Main) -> Option<PathBuf> {
     main.script.as_ref().map(|script| script.canonicalize().unwrap_or_else(|_| script.clone()))
 }
 
-impl Told {
+impl StartReports {
     /// Reads a file that only this user can have written; any other counts as empty. Drops repeated entries, and those
     /// of scripts other than `script`.
-    pub fn read(path: &Path, script: Option<PathBuf>) -> Told {
-        let mut told = Told { path: path.to_owned(), script, ..Told::default() };
+    pub fn read(path: &Path, script: Option<PathBuf>) -> StartReports {
+        let mut reports = StartReports { path: path.to_owned(), script, ..StartReports::default() };
         let is_own =
             |status: fs::Metadata| status.is_file() && status.uid() == geteuid().as_raw() && status.len() <= MAX_SIZE;
         // Does not follow a link.
         if !path.symlink_metadata().is_ok_and(is_own) {
-            return told;
+            return reports;
         }
         let entries = Entries::parse(&trust::read(path).unwrap_or_default());
         let count = entries.iter().count();
-        told.add(&entries);
-        if told.to_entries().iter().count() < count {
-            let _ = told.write();
+        reports.add(&entries);
+        if reports.to_entries().iter().count() < count {
+            let _ = reports.write();
         }
-        told
+        reports
     }
 
     fn add(&mut self, entries: &Entries) {
@@ -123,51 +123,51 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn told(content: &[u8]) -> (tempfile::TempDir, Told) {
+    fn read_reports(content: &[u8]) -> (tempfile::TempDir, StartReports) {
         let top = tempfile::tempdir().unwrap();
         let path = top.path().join("profile");
         fs::write(&path, content).unwrap();
-        let told = Told::read(&path, None);
-        (top, told)
+        let reports = StartReports::read(&path, None);
+        (top, reports)
     }
 
-    fn names(told: &Told) -> Vec<(&str, &str)> {
-        told.loaded.iter().map(|(name, file)| (name.to_str().unwrap(), file.to_str().unwrap())).collect()
+    fn names(reports: &StartReports) -> Vec<(&str, &str)> {
+        reports.loaded.iter().map(|(name, file)| (name.to_str().unwrap(), file.to_str().unwrap())).collect()
     }
 
     #[test]
     fn what_was_cut_off_takes_nothing_with_it() {
-        let (_top, told) =
-            told(b"module=1:a2:/a\0changed=X\0module=3:cut5:/c\0\0module=1:b2:/b\0other=1\0module=1:d2:");
-        assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
-        assert_eq!(told.changed, BTreeSet::from(["X".into()]));
+        let (_top, reports) =
+            read_reports(b"module=1:a2:/a\0changed=X\0module=3:cut5:/c\0\0module=1:b2:/b\0other=1\0module=1:d2:");
+        assert_eq!(names(&reports), [("a", "/a"), ("b", "/b")]);
+        assert_eq!(reports.changed, BTreeSet::from(["X".into()]));
     }
 
     #[test]
-    fn what_was_told_again_is_kept_once() {
-        let (_top, told) = told(&b"module=1:a2:/a\0module=1:b2:/b\0".repeat(3));
-        assert_eq!(names(&told), [("a", "/a"), ("b", "/b")]);
-        assert_eq!(fs::read(&told.path).unwrap(), b"module=1:a2:/a\0module=1:b2:/b\0");
+    fn what_was_reported_again_is_kept_once() {
+        let (_top, reports) = read_reports(&b"module=1:a2:/a\0module=1:b2:/b\0".repeat(3));
+        assert_eq!(names(&reports), [("a", "/a"), ("b", "/b")]);
+        assert_eq!(fs::read(&reports.path).unwrap(), b"module=1:a2:/a\0module=1:b2:/b\0");
     }
 
     #[test]
     fn what_was_given_up_is_not_tried_again() {
-        let (_top, mut first) = told(b"module=1:a2:/a\0changed=X\0");
+        let (_top, mut first) = read_reports(b"module=1:a2:/a\0changed=X\0");
         first.give_up();
-        let next = Told::read(&first.path, None);
+        let next = StartReports::read(&first.path, None);
         assert_eq!(next, first);
         assert_eq!((names(&next), next.useless.len()), (vec![], 1));
         let mut file = OpenOptions::new().append(true).open(&first.path).unwrap();
         file.write_all(b"module=1:a2:/a\0module=1:b2:/b\0").unwrap();
-        assert_eq!(names(&Told::read(&first.path, None)), [("b", "/b")]);
+        assert_eq!(names(&StartReports::read(&first.path, None)), [("b", "/b")]);
     }
 
     #[test]
-    fn what_starts_of_another_release_have_told_does_not_count() {
+    fn what_starts_of_another_release_reported_does_not_count() {
         let content = b"module=1:z2:/z\0script=/1/app\0module=1:a2:/a\0ran=/r\0script=/2/app\0module=1:b2:/b\0";
-        let (_top, first) = told(content);
+        let (_top, first) = read_reports(content);
         fs::write(&first.path, content).unwrap();
-        let second = Told::read(&first.path, Some("/2/app".into()));
+        let second = StartReports::read(&first.path, Some("/2/app".into()));
         assert_eq!((names(&second), second.ran.len()), (vec![("b", "/b")], 0));
         assert_eq!(fs::read(&first.path).unwrap(), b"script=/2/app\0module=1:b2:/b\0");
     }
@@ -180,7 +180,7 @@ mod tests {
         std::os::unix::fs::symlink("file", &link).unwrap();
         rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, 0o600.into()).unwrap();
         for path in [&link, &fifo, top.path(), &top.path().join("none")] {
-            assert!(Told::read(path, None).loaded.is_empty());
+            assert!(StartReports::read(path, None).loaded.is_empty());
         }
     }
 }
