@@ -137,10 +137,10 @@ impl<'a> Assembly<'a> {
         // The directory's group, if the directory says so.
         let group = file.metadata().map_err(cannot)?.gid();
         let readers = self.readers.get_or_insert_with(|| Readers::new(group));
-        readers.add_boot(parts.booted.notes, parts.booted.ignored);
+        readers.add_boot(parts.booted.accesses, parts.booted.ignored);
         mapped.iter().filter(|(path, _)| !parts.booted.ignored.is_own(path)).for_each(|(path, _)| readers.add(path));
         let inputs = Inputs::record(parts.booted, mapped)?;
-        let mut kernel_files = KernelFiles::classify(parts.booted.notes);
+        let mut kernel_files = KernelFiles::classify(parts.booted.accesses);
         let (mut tables, answers) = complete(&dumped, &inputs, &kernel_files, parts)?;
         let mut head = Head {
             pages_offset: trailer.pages_offset,

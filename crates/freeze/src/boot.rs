@@ -96,7 +96,7 @@ pub enum Ended {
 pub struct Exited {
     pub status: ExitStatus,
     /// Its accesses.
-    pub notes: Accesses,
+    pub accesses: Accesses,
     /// Whether it printed anything; of the first boot, whether the user saw it.
     pub said: bool,
 }
@@ -353,10 +353,10 @@ impl Running<'_> {
         if !matches!(ended, Ok(Some(_))) {
             kill_group(&mut self.child);
         }
-        let notes = self.recorder.take().map_or_else(|| Ok(Accesses::default()), Recorder::finish);
-        let notes = notes.map_err(|error| not_watched(&error, &runtime.program));
+        let accesses = self.recorder.take().map_or_else(|| Ok(Accesses::default()), Recorder::finish);
+        let accesses = accesses.map_err(|error| not_watched(&error, &runtime.program));
         match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", runtime.label)))? {
-            Some(status) => Ok(Ended::Exited(Exited { status, notes: notes?, said: false })),
+            Some(status) => Ok(Ended::Exited(Exited { status, accesses: accesses?, said: false })),
             None => match interrupt.signal() {
                 Some(signal) => Ok(Ended::Interrupted(signal)),
                 None => Err(Failure::failed(format!("{} has not booted in time.", runtime.label))),

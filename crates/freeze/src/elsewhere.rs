@@ -1,7 +1,9 @@
-//! Whether a program only keeps the current directory: a second boot shows it, in an empty folder whose names are unlike all others.
+//! Other values of facts about a start, which show whether a program only keeps the current directory and the like: a
+//! second boot runs in an empty folder whose name is unlike all others.
 //!
-//! The front end finds there what was made of these names, and this what was looked for below that folder and beside it. What was
-//! looked for below it is compared where an image is started; who looks beside it or above it depends on where that is.
+//! The front end finds out what the program made of these names, and this module what it looked up below and beside the
+//! folders. A start repeats the look-ups below a folder. A program that looks beside or above it depends on where the
+//! folder is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -17,22 +19,22 @@ use recorder::{Accesses, Named, PathAccess};
 use super::boot_inputs::{looked_up_below, Ignored, Importer};
 use super::control_dir::ControlDir;
 
-/// Other values of facts about a start. Those that are paths lead to empty folders, all with names of their own, which go with the control
-/// directory.
+/// Other values of facts about a start. Those that are paths lead to empty folders with unique names, which are removed
+/// with the control directory.
 pub struct Elsewhere {
     places: Vec<Place>,
-    /// The variable that names directories for the runtime to search.
+    /// The variable with the runtime's search path.
     search_path: &'static str,
     /// A part of all these names.
     mark: String,
 }
 
-/// Where a fact of another start leads to.
+/// The other value of a fact that is a path.
 struct Place {
     fact: String,
-    /// What its folders are in, so that who looks there looks above these alone.
+    /// The parent of its folders. It is theirs alone, so look-ups above a folder show.
     above: PathBuf,
-    /// The value; of PATH what comes first and last in it; of the search path both directories.
+    /// The value; of PATH its first and last entries; of the search path both directories.
     folders: Vec<PathBuf>,
 }
 
@@ -45,14 +47,14 @@ pub struct PathVariable {
 }
 
 impl Elsewhere {
-    /// Makes them, for the current directory, HOME, PATH, the variable that names directories for the runtime to search, and `variables`.
+    /// Creates them for the current directory, HOME, PATH, the search path and `variables`.
     pub fn create(dir: &ControlDir, search_path: &'static str, variables: &[PathVariable]) -> Result<Elsewhere> {
         let path = dir.path().canonicalize().unwrap_or_else(|_| dir.path().to_owned());
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        // Digits stay what they are in capitals.
+        // Digits are not affected by capitalisation.
         let mark = now.to_string();
         let place = |fact: &str, names: &[&str]| {
-            // What shortens a path shows with these.
+            // Long names show code that shortens a path.
             let name = format!("above-{}-{:x}{}", fact.to_lowercase(), now.reverse_bits(), "-another-start".repeat(12));
             let above = path.join(name);
             let folders = names.iter().map(|name| above.join(format!("{name}.of-{mark}"))).collect();
@@ -75,7 +77,7 @@ impl Elsewhere {
         Ok(Elsewhere { places, search_path, mark })
     }
 
-    /// Another value of a fact.
+    /// The other value of a fact.
     pub fn value(&self, name: &str, value: &OsStr) -> OsString {
         match (name, self.folders(name)) {
             (_, [folder]) => folder.into(),
@@ -83,14 +85,14 @@ impl Elsewhere {
                 [before, behind].map(|it| it.as_os_str()).join(OsStr::new(":"))
             }
             (_, [first, last]) => [first.as_os_str(), value, last.as_os_str()].join(OsStr::new(":")),
-            // The oldest that thaws: what a program does only from some version on, it does not here.
+            // The oldest kernel that thaws, to exclude what a program does only from a later version on.
             (KERNEL, _) => format!("4.17.0-{}-for-another-start", self.mark).into(),
             (KERNEL_VERSION, _) => format!("#1 SMP {}-for-another-start", self.mark).into(),
             _ => self.made_up_name(name).into(),
         }
     }
 
-    /// Whether other values of this fact are paths of folders.
+    /// Whether the other value of this fact is the path of a folder.
     pub fn is_folder(&self, name: &str) -> bool {
         self.folders(name).len() == 1
     }
@@ -99,17 +101,18 @@ impl Elsewhere {
         self.places.iter().find(|place| place.fact == fact).map_or(&[], |place| &place.folders)
     }
 
-    /// A name of a user or host in whose form is what such names have: capitals, a dot, many characters.
+    /// A name of a user or host with the features of such names: capitals, a dot, many characters.
     fn made_up_name(&self, name: &str) -> String {
         format!("{name}-{}.of-{}-for-another-start", self.mark, self.mark)
     }
 
-    /// Those of these facts by which the other boot (`notes`) has done more than to look for something below a folder or along PATH: it has
-    /// written there, has looked beside these, or for a path with the name of a user, host or kernel. With the first path of each, in words.
+    /// The facts among these that the other boot, with these accesses, used for more than a look-up below a folder or
+    /// along PATH: it wrote there, looked beside the folder, or looked up a path with the name of a user, host or
+    /// kernel. Each with the first such path, in words.
     pub fn used_otherwise<'n>(
         &self,
         facts: impl Iterator<Item = &'n str>,
-        notes: &Accesses,
+        accesses: &Accesses,
     ) -> BTreeMap<&'n str, String> {
         let mut found = BTreeMap::new();
         let facts: Vec<&str> = facts.collect();
@@ -123,7 +126,7 @@ impl Elsewhere {
             .into_iter()
             .filter_map(|name| Some((name, self.places.iter().find(|it| it.fact == name)?)))
             .collect();
-        for (path, note) in &notes.places {
+        for (path, access) in &accesses.places {
             let text = path.as_os_str().as_encoded_bytes();
             let has = |part: &str| memmem(text, part.as_bytes());
             let mut add = |name| {
@@ -132,10 +135,10 @@ impl Elsewhere {
             names.iter().filter(|(_, value)| has(value)).for_each(|(name, _)| add(*name));
             let is_own = |place: &Place| place.folders.iter().any(|folder| path.starts_with(folder));
             if let Some((name, _)) = places.iter().find(|(_, place)| is_own(place)) {
-                if note.written || note.made {
+                if access.written || access.made {
                     add(*name);
                 }
-            } else if let Some((name, _)) = places.iter().find(|(_, place)| is_in(path, note, &place.above)) {
+            } else if let Some((name, _)) = places.iter().find(|(_, place)| is_in(path, access, &place.above)) {
                 let is_named = |place: &Place| place.folders.iter().any(|folder| has(&folder.to_string_lossy()));
                 let named: Vec<_> = places.iter().filter(|(_, place)| is_named(place)).map(|(name, _)| *name).collect();
                 let names = if named.is_empty() { vec![*name] } else { named };
@@ -145,7 +148,7 @@ impl Elsewhere {
         found
     }
 
-    /// Says of a path where it lies: below a folder of this boot, or above it.
+    /// Describes a path: below a folder of this boot, or above it.
     fn in_words(&self, path: &Path) -> String {
         let folders = self.places.iter().flat_map(|place| &place.folders);
         let mut above = self.places.iter().map(|place| &place.above);
@@ -156,102 +159,111 @@ impl Elsewhere {
         }
     }
 
-    /// What was looked for below the folders of a fact, named from there; None where one of them was listed.
-    pub fn looked_up_below(&self, fact: &str, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
-        let names = self.folders(fact).iter().map(|folder| looked_up_in(folder, notes));
+    /// The paths looked up below the folders of a fact, relative to them; None if one of the folders was listed.
+    pub fn looked_up_below(&self, fact: &str, accesses: &Accesses) -> Option<BTreeSet<PathBuf>> {
+        let names = self.folders(fact).iter().map(|folder| looked_up_in(folder, accesses));
         names.collect::<Option<Vec<_>>>().map(|names| names.into_iter().flatten().collect())
     }
 
-    /// Whether the folder of a fact was itself looked at.
-    pub fn looks_at(&self, fact: &str, notes: &Accesses) -> bool {
-        self.folders(fact).iter().any(|folder| notes.places.get(folder).is_some_and(|note| note.looked))
+    /// Whether the folder of a fact was itself looked up.
+    pub fn looks_at(&self, fact: &str, accesses: &Accesses) -> bool {
+        self.folders(fact).iter().any(|folder| accesses.places.get(folder).is_some_and(|access| access.looked))
     }
 
-    /// Names that were looked up along the search path, each up to its first dot; None where its directories were listed by others than those
-    /// who look for modules.
-    pub fn looked_up_along_search_path(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<OsString>> {
+    /// Names that were looked up along the search path, each up to its first dot; None if code other than an importer
+    /// listed a directory of it.
+    pub fn looked_up_along_search_path(
+        &self,
+        accesses: &Accesses,
+        importers: &[Importer],
+    ) -> Option<BTreeSet<OsString>> {
         let mut names = BTreeSet::new();
         for folder in self.folders(self.search_path) {
             let importer = importers.iter().find(|it| it.directory == *folder);
-            let note = notes.places.get(folder).filter(|note| note.listed.is_some());
+            let access = accesses.places.get(folder).filter(|access| access.listed.is_some());
             let lists = importer.map_or(0, |it| it.lists);
-            if note.is_some_and(|note| note.opened > lists) || importer.is_some_and(|it| !it.selections().is_empty()) {
+            if access.is_some_and(|access| access.opened > lists)
+                || importer.is_some_and(|it| !it.selections().is_empty())
+            {
                 return None;
             }
             names.extend(importer.iter().flat_map(|it| &it.names).map(|(name, _)| stem(name)));
-            names.extend(stems_below(folder, notes));
+            names.extend(stems_below(folder, accesses));
         }
         Some(names)
     }
 
-    /// The variable of the search path.
+    /// The variable with the runtime's search path.
     pub fn search_path(&self) -> &'static str {
         self.search_path
     }
 
-    /// Where the program is booted.
+    /// The start directory of the other boot.
     pub fn folder(&self) -> &Path {
         &self.folders(CWD)[0]
     }
 
-    /// What was looked for below it by absolute paths, named from there; None when something was looked for above it, or its names were
-    /// listed by others than those who look for modules.
-    pub fn looked_up(&self, notes: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
+    /// The paths looked up below it by absolute names, relative to it; None if something was looked up above it, or if
+    /// code other than an importer listed it.
+    pub fn looked_up(&self, accesses: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
         let place = self.places.iter().find(|place| place.fact == CWD)?;
         let folder = &place.folders[0];
-        // A list of the folder by its short name is compared where the image is started.
+        // Each start compares a list of the folder that was made by its relative name.
         let known = importers.iter().find(|it| it.directory == *folder).map_or(0, |it| it.lists);
-        if notes
+        if accesses
             .places
             .get(folder)
-            .is_some_and(|note| note.listed.is_some() && !note.opened_from_start && note.opened > known)
+            .is_some_and(|access| access.listed.is_some() && !access.opened_from_start && access.opened > known)
         {
             return None;
         }
-        let is_beside = |path: &Path, note: &PathAccess| is_in(path, note, &place.above) && !path.starts_with(folder);
-        if notes.places.iter().any(|(path, note)| is_beside(path, note)) {
+        let is_beside =
+            |path: &Path, access: &PathAccess| is_in(path, access, &place.above) && !path.starts_with(folder);
+        if accesses.places.iter().any(|(path, access)| is_beside(path, access)) {
             return None;
         }
-        let below = |(path, note): (&PathBuf, &PathAccess)| {
-            // The folder itself is there in any start.
-            path.strip_prefix(folder).ok().filter(|_| note.named.absolutely).map(Path::to_owned)
+        let below = |(path, access): (&PathBuf, &PathAccess)| {
+            // The folder itself exists in any start.
+            path.strip_prefix(folder).ok().filter(|_| access.named.absolutely).map(Path::to_owned)
         };
-        Some(notes.places.iter().filter_map(below).collect())
+        Some(accesses.places.iter().filter_map(below).collect())
     }
 }
 
-/// What is another one in a boot as another start, besides environment and directory.
+/// Further differences of a boot as another start, besides environment and directory.
 #[derive(Default)]
 pub struct Otherwise {
-    /// Whether there are more variables (DIR/more).
+    /// Whether it has additional variables (DIR/more).
     pub more_variables: bool,
-    /// Whether only comparisons of a program with these values are looked for.
+    /// Whether it only looks for comparisons with these values.
     pub watches_values: bool,
-    /// What the program is told of host and kernel: name and value of each fact.
+    /// Facts of host and kernel that the program gets: names and values.
     pub system: Vec<(OsString, OsString)>,
 }
 
-/// Whether something was looked at in a folder. Links are looked for on the way to any file.
-fn is_in(path: &Path, note: &PathAccess, folder: &Path) -> bool {
-    path.starts_with(folder) && (path != folder || note.listed.is_some())
+/// Whether an access is to a folder or below it. The folder itself must be listed to count: any look-up of a file
+/// checks for links on the way.
+fn is_in(path: &Path, access: &PathAccess, folder: &Path) -> bool {
+    path.starts_with(folder) && (path != folder || access.listed.is_some())
 }
 
 fn memmem(text: &[u8], part: &[u8]) -> bool {
     text.windows(part.len()).any(|window| window == part)
 }
 
-/// What was looked at below a folder, not only on the way to something else, named from there; None where it was listed.
-fn looked_up_in(folder: &Path, notes: &Accesses) -> Option<BTreeSet<PathBuf>> {
-    if notes.places.get(folder).is_some_and(|note| note.listed.is_some()) {
+/// The paths looked up below a folder, relative to it, without those only on the way to others; None if the folder was
+/// listed.
+fn looked_up_in(folder: &Path, accesses: &Accesses) -> Option<BTreeSet<PathBuf>> {
+    if accesses.places.get(folder).is_some_and(|access| access.listed.is_some()) {
         return None;
     }
-    let below = notes.places.iter().filter(|(_, note)| note.looked).map(|(path, _)| path.strip_prefix(folder));
+    let below = accesses.places.iter().filter(|(_, access)| access.looked).map(|(path, _)| path.strip_prefix(folder));
     Some(below.flatten().filter(|name| !name.as_os_str().is_empty()).map(Path::to_owned).collect())
 }
 
-/// What was looked up in a folder, by its first part and up to a dot in that.
-pub fn stems_below<'a>(folder: &'a Path, notes: &'a Accesses) -> impl Iterator<Item = OsString> + use<'a> {
-    let below = notes.places.keys().filter_map(move |path| path.strip_prefix(folder).ok()?.components().next());
+/// The first component of each path looked up in a folder, up to its first dot.
+pub fn stems_below<'a>(folder: &'a Path, accesses: &'a Accesses) -> impl Iterator<Item = OsString> + use<'a> {
+    let below = accesses.places.keys().filter_map(move |path| path.strip_prefix(folder).ok()?.components().next());
     below.map(|name| stem(name.as_os_str()))
 }
 
@@ -259,21 +271,21 @@ fn stem(name: &OsStr) -> OsString {
     OsStr::from_bytes(name.as_bytes().split(|&byte| byte == b'.').next().unwrap_or_default()).to_owned()
 }
 
-/// Has what the boot looked up below `start`, and in the other boot below another folder as well (`looked_up`), count where an image is
-/// started. Returns whether that is all that it looked up there by absolute paths, but for what `by_itself` says.
+/// Makes the boot's look-ups below `start` relative to the start directory, if the other boot made them below its
+/// folder, too (`looked_up`). Returns whether these are all absolute look-ups there, except those of `by_itself`.
 pub fn follow(
     looked_up: &BTreeSet<PathBuf>,
     start: &Path,
-    notes: &mut Accesses,
+    accesses: &mut Accesses,
     ignored: &Ignored,
     by_itself: impl Fn(&Path) -> bool,
 ) -> bool {
-    for (path, note) in &mut notes.places {
+    for (path, access) in &mut accesses.places {
         let is_meant = path.strip_prefix(start).is_ok_and(|name| looked_up.contains(name));
-        if is_meant && note.named.absolutely {
-            note.named = Named::FROM_START;
-            note.opened_from_start |= path != start && note.listed.is_some();
+        if is_meant && access.named.absolutely {
+            access.named = Named::FROM_START;
+            access.opened_from_start |= path != start && access.listed.is_some();
         }
     }
-    !looked_up_below(start, notes, ignored, by_itself)
+    !looked_up_below(start, accesses, ignored, by_itself)
 }

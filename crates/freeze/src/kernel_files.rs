@@ -166,9 +166,9 @@ pub struct KernelFiles {
 
 impl KernelFiles {
     /// Classifies the files that were read.
-    pub fn classify(notes: &Accesses) -> KernelFiles {
-        let without_home = &notes.system_without_home;
-        let read = || without_home.iter().chain(&notes.system);
+    pub fn classify(accesses: &Accesses) -> KernelFiles {
+        let without_home = &accesses.system_without_home;
+        let read = || without_home.iter().chain(&accesses.system);
         let mut facts = BTreeSet::new();
         for (path, _) in read() {
             if let Treatment::Facts(kinds) = treatment(path) {
@@ -179,7 +179,7 @@ impl KernelFiles {
         let mut files = KernelFiles {
             facts: facts.into_iter().collect(),
             contents: contents.collect(),
-            without_home: without_home.keys().filter(|path| !notes.system.contains_key(*path)).cloned().collect(),
+            without_home: without_home.keys().filter(|path| !accesses.system.contains_key(*path)).cloned().collect(),
         };
         files.drop_measured();
         files
@@ -319,11 +319,11 @@ mod tests {
         assert!(contents[0].starts_with("/proc/sys/kernel/pid_max: ") && contents[0].len() == 26 + 32, "{contents:?}");
         assert_eq!(contents[1], "/sys/no/such/file: absent");
         assert!(found.rows().all(|(of, _)| of == 0));
-        let mut notes = read(&["/proc/sys/kernel/pid_max"]);
+        let mut accesses = read(&["/proc/sys/kernel/pid_max"]);
         let mut without_home = read(&["/proc/sys/kernel/pid_max", "/sys/no/such/file"]);
-        without_home.count_system_without_home(&notes);
-        notes.add_those_of(without_home);
-        let found = KernelFiles::classify(&notes);
+        without_home.count_system_without_home(&accesses);
+        accesses.add_those_of(without_home);
+        let found = KernelFiles::classify(&accesses);
         assert_eq!(found.rows().map(|(of, _)| of).collect::<Vec<_>>(), [0, WITHOUT_HOME]);
         // Neither listed as changing, nor of a process: decided by reading it again.
         let version = PathBuf::from("/proc/filesystems");

@@ -36,11 +36,11 @@ pub struct Left {
 
 /// The outermost paths that the boot created and that still exist. Compiled code does not count: any start would find
 /// it.
-pub fn left(notes: &Accesses, dir: &ControlDir) -> Vec<Left> {
-    let is_left = |(path, note): &(&PathBuf, &PathAccess)| {
-        note.made && note.state == State::Absent && path.symlink_metadata().is_ok() && !path.starts_with(dir.path())
+pub fn left(accesses: &Accesses, dir: &ControlDir) -> Vec<Left> {
+    let is_left = |(path, access): &(&PathBuf, &PathAccess)| {
+        access.made && access.state == State::Absent && path.symlink_metadata().is_ok() && !path.starts_with(dir.path())
     };
-    let places: BTreeSet<&PathBuf> = notes.places.iter().filter(is_left).map(|(path, _)| path).collect();
+    let places: BTreeSet<&PathBuf> = accesses.places.iter().filter(is_left).map(|(path, _)| path).collect();
     let is_outermost = |path: &&&PathBuf| !path.ancestors().skip(1).any(|above| places.contains(&above.to_owned()));
     places
         .iter()
@@ -172,17 +172,20 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
-        let mut notes = Accesses::default();
+        let mut accesses = Accesses::default();
         let folders =
             [top.path().join("d"), top.path().join("d/inner"), top.path().join("__pycache__"), dir.file("image")];
         for path in made.iter().chain(&folders) {
-            notes.places.insert(path.clone(), PathAccess { made: true, state: State::Absent, ..PathAccess::default() });
+            accesses
+                .places
+                .insert(path.clone(), PathAccess { made: true, state: State::Absent, ..PathAccess::default() });
         }
-        notes.places.insert(
+        accesses.places.insert(
             top.path().join("was"),
             PathAccess { made: true, state: State::Directory, ..PathAccess::default() },
         );
-        let found: Vec<(PathBuf, &str)> = left(&notes, &dir).into_iter().map(|left| (left.path, left.kind)).collect();
+        let found: Vec<(PathBuf, &str)> =
+            left(&accesses, &dir).into_iter().map(|left| (left.path, left.kind)).collect();
         assert_eq!(found, [(top.path().join("d"), "folder"), (top.path().join("x"), "file")]);
     }
 

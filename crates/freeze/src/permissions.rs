@@ -59,17 +59,17 @@ impl Readers {
     }
 
     /// Restricts to those who may read each file that the boot read.
-    pub fn add_boot(&mut self, notes: &Accesses, ignored: &Ignored) {
-        let mut files: Vec<&PathBuf> = notes
+    pub fn add_boot(&mut self, accesses: &Accesses, ignored: &Ignored) {
+        let mut files: Vec<&PathBuf> = accesses
             .places
             .iter()
-            .filter(|(path, note)| {
-                let is_read = (note.read || note.written) && matches!(note.found(), State::File(_));
+            .filter(|(path, access)| {
+                let is_read = (access.read || access.written) && matches!(access.found(), State::File(_));
                 is_read
-                    && match ignored.reason(path, note, &notes.places) {
+                    && match ignored.reason(path, access, &accesses.places) {
                         Some(Reason::Image | Reason::FrontEnd) => false,
                         // Created by the boot itself; a file that it only wrote to may have been read before.
-                        Some(Reason::Written) => note.written,
+                        Some(Reason::Written) => access.written,
                         Some(Reason::Bytecode | Reason::Unknown) | None => true,
                     }
             })

@@ -79,10 +79,10 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         rotation::check_counter(&output)?;
     }
     // Only once: a user who freezes the same again has read it.
-    let notes: Vec<String> = resolved.shim.iter().map(Shim::message).collect();
+    let messages: Vec<String> = resolved.shim.iter().map(Shim::message).collect();
     let replaced = ImageFile::open(&output).ok();
     let known = replaced.as_ref().map(|old| Info::of(&old.tables()).notes).unwrap_or_default();
-    notes.iter().filter(|note| !known.contains(note)).for_each(|note| progress.message(note));
+    messages.iter().filter(|message| !known.contains(message)).for_each(|message| progress.message(message));
     starts::prepare();
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
@@ -94,7 +94,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         recipe: recipe.unwrap_or_default(),
         without_recipe: None,
         environment: &environment,
-        notes,
+        messages,
         runtime: &runtime,
         main: &main,
         executed: &resolved.executed,
@@ -135,7 +135,7 @@ struct Session<'a> {
     without_recipe: Option<String>,
     environment: &'a Environment,
     /// Messages to the user about what is frozen.
-    notes: Vec<String>,
+    messages: Vec<String>,
     runtime: &'a Runtime,
     main: &'a Main,
     /// The file that the kernel executes last for the command.
@@ -231,12 +231,12 @@ impl Session<'_> {
     /// find out where in the program the findings come from. Also returns when the boot began (ns since 1970).
     fn boot(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Report, Accesses, i64)> {
         let begun = dir.now()?;
-        let (outcome, notes) = self.boot_once(boot, dir, &Watch::Inputs)?;
+        let (outcome, accesses) = self.boot_once(boot, dir, &Watch::Inputs)?;
         let temporary = Temporary::new(boot.environment);
-        let mut left = leftovers::left(&notes, dir);
+        let mut left = leftovers::left(&accesses, dir);
         let mut made = left.clone();
         let mut findings = match outcome {
-            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+            Outcome::Written(report) if left.is_empty() => return Ok((*report, accesses, begun)),
             Outcome::Written(_) if left.iter().any(|it| temporary.is_for_one_start(it)) => Vec::new(),
             Outcome::Written(_) => {
                 self.progress.step(&Step::BootForFiles);
@@ -244,11 +244,11 @@ impl Session<'_> {
                 let again = self.boot_once(boot, dir, &Watch::InputsAgain);
                 boot.interrupt.check()?;
                 match again {
-                    Ok((outcome, notes)) => {
-                        left = leftovers::left(&notes, dir);
+                    Ok((outcome, accesses)) => {
+                        left = leftovers::left(&accesses, dir);
                         made.extend_from_slice(&left);
                         match outcome {
-                            Outcome::Written(report) if left.is_empty() => return Ok((*report, notes, begun)),
+                            Outcome::Written(report) if left.is_empty() => return Ok((*report, accesses, begun)),
                             Outcome::Written(_) => Vec::new(),
                             Outcome::Refused(findings) => findings,
                         }
@@ -271,15 +271,15 @@ impl Session<'_> {
             boot.interrupt.check()?;
             add_origins(&mut findings, &report::origins(dir));
             let others = match last {
-                Ok(Ended::Exited(exited)) => leftovers::left(&exited.notes, dir),
+                Ok(Ended::Exited(exited)) => leftovers::left(&exited.accesses, dir),
                 _ => Vec::new(),
             };
             findings.extend(leftovers::findings(&left, &others, dir));
             leftovers::clean_up(&others, &temporary);
             made.extend(others);
         }
-        if let Some(note) = leftovers::still_there(made, &findings) {
-            self.progress.message(&note);
+        if let Some(message) = leftovers::still_there(made, &findings) {
+            self.progress.message(&message);
         }
         Err(Stop::Refused(findings))
     }
@@ -290,16 +290,17 @@ impl Session<'_> {
 
     /// Waits for the end of a boot.
     fn end(&self, running: Running<'_>, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Outcome, Accesses)> {
-        let Exited { status, notes, said } = match running.end()? {
+        let Exited { status, accesses, said } = match running.end()? {
             Ended::Exited(exited) => exited,
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
         };
-        let files = notes.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
+        let files =
+            accesses.places.iter().filter(|(_, access)| access.looked && matches!(access.state, State::File(_)));
         files.for_each(|(file, _)| self.progress.has_read(file));
         let outcome = outcome(dir, status, self.runtime, boot.environment, boot.store.is_some());
-        match report::judged(outcome, &notes.set) {
-            Ok(Outcome::Written(report)) => Ok((Outcome::Written(Box::new(Report { said, ..*report })), notes)),
-            Ok(outcome) => Ok((outcome, notes)),
+        match report::judged(outcome, &accesses.set) {
+            Ok(Outcome::Written(report)) => Ok((Outcome::Written(Box::new(Report { said, ..*report })), accesses)),
+            Ok(outcome) => Ok((outcome, accesses)),
             Err(failure) => {
                 // A program that fails on a full disk often cannot write its report.
                 dir.has_space()?;

@@ -1,5 +1,5 @@
-//! What other starts of the program have shown: what was read and makes no difference is no input, what is only kept is renewed in each thaw,
-//! and what makes a difference is an input, with the object that shows it.
+//! Applies the results of other starts: a read that makes no difference is not an input, a value that is only kept is
+//! renewed in each thaw, and a value that makes a difference is an input, with the object that shows it.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,19 +12,19 @@ use runtime::Language;
 use crate::environment::Environment;
 use crate::reads::{Alternative, FullEnvironmentRead, OtherValue, Reads, Searched};
 
-/// What stands for the current directory among the names of variables.
+/// The current directory, among the names of variables.
 pub const CWD: &str = "cwd";
-/// What stands for the kernel's release.
+/// The kernel's release, likewise.
 pub const KERNEL: &str = "kernel";
-/// What stands for the kernel's version: its number and time of build.
+/// The kernel's version, likewise: its number and build time.
 pub const KERNEL_VERSION: &str = "kernel-version";
-/// What stands for all variables that were not read by name.
+/// All variables that were not read by name, likewise.
 pub const ALL: &str = "*";
 
-/// What the name of the host is called there.
+/// The host's name, likewise.
 pub const HOST: &str = "hostname";
 
-/// The fact of this name: the current directory, or what a part of uname(2)'s answer belongs to.
+/// The fact of this name: the current directory, or the part of uname(2)'s answer.
 fn fact_named(name: &str) -> (u32, u32) {
     let kind = match name {
         CWD => fact_kind::CWD,
@@ -34,7 +34,7 @@ fn fact_named(name: &str) -> (u32, u32) {
     (kind, 0)
 }
 
-/// The variable that names directories for the runtime to search before its own.
+/// The variable with directories that the runtime searches before its own.
 pub fn search_path(language: Language) -> &'static str {
     match language {
         Language::Python => "PYTHONPATH",
@@ -45,7 +45,8 @@ pub fn search_path(language: Language) -> &'static str {
 const FOLDER: &str = "the current directory";
 
 impl Reads {
-    /// An object differs between starts that differ in this: it is an input, whether or not anybody has seen who reads it.
+    /// Makes this an input, because an object differs between starts that differ in it; whether or not its reader was
+    /// recorded.
     pub fn bind(&mut self, name: &str, object: &str) {
         match name {
             ALL => {} // it was read, and counts
@@ -65,8 +66,9 @@ impl Reads {
         }
     }
 
-    /// The program only keeps texts with the value of this variable. `found`: what it has looked for below it, or along it, which counts in its place:
-    /// rows of [`fact_kind::FOUND`]. What C code keeps of it, nobody can see.
+    /// Has a thaw renew this variable, because the program only keeps texts with its value. `found` are the look-ups
+    /// below it, or along it, that count instead: rows of [`fact_kind::FOUND`]. What C code keeps of it cannot be
+    /// observed.
     pub fn renew(&mut self, name: &str, found: Vec<Vec<u8>>) {
         let variable = OsString::from(name);
         if self.by_c.contains(&variable) || (self.variables.remove(&variable).is_none() && found.is_empty()) {
@@ -81,13 +83,14 @@ impl Reads {
         self.found.extend(found);
     }
 
-    /// Whether the program itself has read this variable: not only the runtime.
+    /// Whether the program itself, and not only the runtime, has read this variable.
     pub fn asks_for(&self, name: &str) -> bool {
         let name = OsStr::new(name);
         self.by_c.contains(name) || self.variables.get(name).is_some_and(Option::is_some)
     }
 
-    /// Nothing but the runtime's search path follows from this variable, and nothing was found there: only the names count that were looked up.
+    /// Makes only the names count that were looked up along the runtime's search path, because nothing else follows
+    /// from this variable and nothing was found there.
     pub fn search(&mut self, variable: &'static str, names: BTreeSet<OsString>) {
         if self.asks_for(variable) {
             return;
@@ -99,14 +102,15 @@ impl Reads {
         self.searched = Some(Searched { variable, names });
     }
 
-    /// The same of the current directory; what was looked up in it follows the start.
+    /// Has a thaw renew the current directory; look-ups in it follow the start.
     pub fn renew_folder(&mut self) {
         self.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
         let why = "the program only keeps texts with its path, as a boot in another one has shown";
         self.decide(FOLDER, Verdict::Renewed, why.to_owned());
     }
 
-    /// The same of what uname(2) tells: of [`HOST`], or of [`KERNEL`] for its release and version. What C code keeps of it, nobody can see.
+    /// Has a thaw renew part of uname(2)'s answer: [`HOST`], or [`KERNEL`] for its release and version. What C code
+    /// keeps of it cannot be observed.
     pub fn renew_system(&mut self, name: &str) {
         let own = fact_named(name);
         if !self.facts.contains(&own) || self.facts_by_c.contains(&own) {
@@ -121,12 +125,12 @@ impl Reads {
         self.decide(what, Verdict::Renewed, why);
     }
 
-    /// Whether the program has asked for this of what uname(2) tells.
+    /// Whether the program has asked for this part of uname(2)'s answer.
     pub fn asks_for_system(&self, name: &str) -> bool {
         self.facts.contains(&fact_named(name))
     }
 
-    /// Of all variables only those count that the program picks by these patterns. `largest`: see [`Reads::largest`].
+    /// Restricts all variables to those that the program selects by these patterns. `largest`: see [`Reads::largest`].
     pub fn pick(&mut self, patterns: &[String], largest: Option<u64>, environment: &Environment) {
         let place = self.wholes.iter().find_map(FullEnvironmentRead::place).map(str::to_owned);
         let before = self.wholes.len();
@@ -140,7 +144,7 @@ impl Reads {
         self.add_matching(patterns, environment, place.as_deref());
     }
 
-    /// A boot with these other values came to the same state. `boots`: its bit.
+    /// Serves these other values, because a boot with them came to the same state. `boots` is its bit.
     pub fn serve(&mut self, values: &[(&'static str, OtherValue)], boots: u32) {
         self.alternatives.extend(values.iter().map(|&(name, value)| Alternative { name, value, boots }));
         let named = values.iter().map(|(name, value)| match value {
@@ -152,12 +156,13 @@ impl Reads {
         self.decide(&named, Verdict::NoInput, "a boot with that came to the same state".to_owned());
     }
 
-    /// Whether the program has asked for its terminal, and it is seen where it keeps the answer: not by C code.
+    /// Whether the program has asked for its terminal, and not through C code, where the kept answer cannot be
+    /// observed.
     pub fn asks_for_terminal(&self) -> bool {
         self.streams_asked_for().contains(&true)
     }
 
-    /// Of which standard streams the program has asked whether they are a terminal, or of what size.
+    /// The standard streams for which the program has asked whether they are a terminal, or for their size.
     pub fn streams_asked_for(&self) -> [bool; 3] {
         [0, 1, 2].map(|stream| self.facts.iter().any(|fact| fact.1 == stream && self.is_seen_terminal(fact)))
     }
@@ -172,17 +177,17 @@ impl Reads {
         self.facts.iter().any(|(kind, _)| is_of_terminal(*kind))
     }
 
-    /// There is a variant of the image for each kind of start.
+    /// Records that the image has a variant for each kind of start.
     pub fn split_by_terminal(&mut self) {
         self.facts.retain(|(kind, _)| !is_of_terminal(*kind));
     }
 
-    /// A boot at a terminal, or without one, came to the same state.
+    /// Serves starts with and without a terminal, because boots came to the same state.
     pub fn serve_all_terminals(&mut self) {
         self.serve_all(fact_kind::TERMINAL, "the terminal", "boots at one and without came to the same state");
     }
 
-    /// A boot at a terminal of another size came to the same state.
+    /// Serves all terminal sizes, because a boot with another size came to the same state.
     pub fn serve_all_sizes(&mut self) {
         self.serve_all(fact_kind::WINDOW, "the size of the terminal", "boots at others came to the same state");
     }
@@ -212,7 +217,7 @@ impl Reads {
     }
 }
 
-/// Where a fact is read, with an object that follows from it.
+/// The place where a fact is read, with an object that follows from it.
 fn with_object(place: &str, object: &str) -> String {
     match (place, object) {
         ("", object) => object.to_owned(),

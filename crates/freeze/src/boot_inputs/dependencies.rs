@@ -39,9 +39,9 @@ impl List {
     }
 
     /// Whether a name was added or removed since, except by the boot itself.
-    pub fn changed(&self, now: &BTreeSet<OsString>, ignored: &Ignored, notes: &Accesses) -> bool {
+    pub fn changed(&self, now: &BTreeSet<OsString>, ignored: &Ignored, accesses: &Accesses) -> bool {
         let counts = |name: &&OsString| {
-            let is_own = notes.places.get(&self.directory.join(name)).is_some_and(|note| note.made);
+            let is_own = accesses.places.get(&self.directory.join(name)).is_some_and(|access| access.made);
             let (bytes, image) = (name.as_bytes(), ignored.image_name().as_bytes());
             !is_own && is_selected(self.kind, self.selection.as_bytes(), bytes) && !image::is_unlisted(bytes, image)
         };
@@ -67,32 +67,32 @@ pub struct Dependencies {
 }
 
 /// Whether code other than an importer has listed a directory.
-pub fn is_listed_whole(note: &PathAccess, importer: Option<&Importer>) -> bool {
-    note.listed.is_some() && note.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len())
+pub fn is_listed_whole(access: &PathAccess, importer: Option<&Importer>) -> bool {
+    access.listed.is_some() && access.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len())
 }
 
 impl Dependencies {
     /// Collapses all accesses except the ignored ones, and adds what the importers looked up. Another table compares
     /// `mapped` files; of these only the links count through which they were found.
     pub fn collect(booted: &Booted<'_>, mapped: &BTreeSet<&Path>) -> Self {
-        let Booted { notes, ignored, importers, script, .. } = *booted;
+        let Booted { accesses, ignored, importers, script, .. } = *booted;
         let mut collapsed = Dependencies::default();
-        for (path, note) in notes.places.iter().filter(|(path, note)| is_absolute(path, note, script)) {
-            if ignored.reason(path, note, &notes.places).is_none() {
+        for (path, access) in accesses.places.iter().filter(|(path, access)| is_absolute(path, access, script)) {
+            if ignored.reason(path, access, &accesses.places).is_none() {
                 let importer = importers.iter().find(|importer| importer.directory == *path);
                 let is_missed = |importer: &Importer| {
-                    collapsed.add_missed(path, note, importer) || collapsed.add_named(path, note, importer)
+                    collapsed.add_missed(path, access, importer) || collapsed.add_named(path, access, importer)
                 };
                 if !importer.is_some_and(is_missed) {
-                    collapsed.add(path, note);
-                    collapsed.add_list(path, note, importer);
+                    collapsed.add(path, access);
+                    collapsed.add_list(path, access, importer);
                 }
             }
         }
         for importer in importers.iter().filter(|importer| !ignored.is_own(&importer.directory)) {
             for name in importer.absent() {
                 let path = importer.directory.join(name);
-                if !notes.places.get(&path).is_some_and(|note| note.made || note.written) {
+                if !accesses.places.get(&path).is_some_and(|access| access.made || access.written) {
                     collapsed.add_absent(&path, MAX_LINKS);
                 }
             }
@@ -102,23 +102,23 @@ impl Dependencies {
         collapsed
     }
 
-    fn add(&mut self, path: &Path, note: &PathAccess) {
-        if note.looked_at_link {
-            match &note.state {
+    fn add(&mut self, path: &Path, access: &PathAccess) {
+        if access.looked_at_link {
+            match &access.state {
                 State::Link(target) => self.add_answer(path, DirectoryAnswer::Link(target.clone())),
                 State::Absent => self.add_absent(path, MAX_LINKS),
                 State::File(_) | State::Directory | State::Special => self.add_answer(path, DirectoryAnswer::Plain),
                 State::Unknown => {}
             }
         }
-        if !note.looked {
+        if !access.looked {
             return;
         }
-        match note.found() {
+        match access.found() {
             State::File(identity) => {
                 self.files.insert(path.to_owned(), *identity);
             }
-            State::Directory if note.behind.is_none() => {
+            State::Directory if access.behind.is_none() => {
                 self.known.insert(path.to_owned());
             }
             // A link stays when its target goes away, so the link's directory does not tell.
@@ -133,9 +133,9 @@ impl Dependencies {
     }
 
     /// A list counts if code other than an importer read it. Importers look names up in it, which count themselves.
-    fn add_list(&mut self, path: &Path, note: &PathAccess, importer: Option<&Importer>) {
-        let Some(names) = &note.listed else { return };
-        if is_listed_whole(note, importer) {
+    fn add_list(&mut self, path: &Path, access: &PathAccess, importer: Option<&Importer>) {
+        let Some(names) = &access.listed else { return };
+        if is_listed_whole(access, importer) {
             self.lists.push(List::whole(path, names));
         }
         for (kind, selection) in importer.iter().flat_map(|importer| importer.selections()) {
@@ -145,9 +145,9 @@ impl Dependencies {
 
     /// Records that only certain names were looked up in a missing directory: it may appear without them. Returns false
     /// if other look-ups were made.
-    fn add_missed(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
+    fn add_missed(&mut self, path: &Path, access: &PathAccess, importer: &Importer) -> bool {
         let selections = importer.selections();
-        let is_all = note.state == State::Absent && note.looked_up == 0 && note.opened <= importer.lists;
+        let is_all = access.state == State::Absent && access.looked_up == 0 && access.opened <= importer.lists;
         if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
             return false;
         }
@@ -158,8 +158,8 @@ impl Dependencies {
 
     /// Records that a missing directory keeps its name once it appears, if nothing else was looked up. Returns false
     /// otherwise.
-    fn add_named(&mut self, path: &Path, note: &PathAccess, importer: &Importer) -> bool {
-        let is_all = note.state == State::Absent && note.looked_up <= importer.named && note.opened == 0;
+    fn add_named(&mut self, path: &Path, access: &PathAccess, importer: &Importer) -> bool {
+        let is_all = access.state == State::Absent && access.looked_up <= importer.named && access.opened == 0;
         let Some(above) = path.ancestors().skip(1).find(|above| self.is_directory(above)) else { return false };
         if !is_all || above.canonicalize().ok().as_deref() != Some(above) {
             return false;

@@ -53,21 +53,21 @@ impl Ignored {
     }
 
     /// Why the path is not an input; None if it is.
-    pub fn reason(&self, path: &Path, note: &PathAccess, places: &HashMap<PathBuf, PathAccess>) -> Option<Reason> {
+    pub fn reason(&self, path: &Path, access: &PathAccess, places: &HashMap<PathBuf, PathAccess>) -> Option<Reason> {
         if self.is_image(path) {
             return Some(Reason::Image);
         }
-        if self.is_own(path) || note.state == State::Directory && self.leads_only_to_own(path, places) {
+        if self.is_own(path) || access.state == State::Directory && self.leads_only_to_own(path, places) {
             return Some(Reason::FrontEnd);
         }
-        let made = |path: &Path| places.get(path).is_some_and(|note| note.made);
-        if note.written || path.ancestors().any(made) {
+        let made = |path: &Path| places.get(path).is_some_and(|access| access.made);
+        if access.written || path.ancestors().any(made) {
             return Some(Reason::Written);
         }
         if self.is_bytecode(path, places) {
             return Some(Reason::Bytecode);
         }
-        (*note.found() == State::Unknown).then_some(Reason::Unknown)
+        (*access.found() == State::Unknown).then_some(Reason::Unknown)
     }
 
     /// Whether a path belongs to Snapboot itself.

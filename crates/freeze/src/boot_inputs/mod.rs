@@ -41,7 +41,7 @@ const FAR_AHEAD: i64 = 24 * 3_600_000_000_000;
 /// The known facts about a boot.
 pub struct Booted<'a> {
     /// Its accesses.
-    pub notes: &'a Accesses,
+    pub accesses: &'a Accesses,
     /// Files that the front end reported as loaded.
     pub loaded: &'a [PathBuf],
     /// What Python's importers looked up.
@@ -86,7 +86,7 @@ impl Inputs {
     pub fn record(booted: &Booted<'_>, mapped: Vec<(PathBuf, Identity)>) -> Result<Self> {
         let names = mapped.iter().map(|it| it.0.as_path()).collect();
         let Dependencies { mut files, mut directories, lists, known, .. } = Dependencies::collect(booted, &names);
-        drop_written(&mut files, booted.notes);
+        drop_written(&mut files, booted.accesses);
         let names: BTreeSet<&Path> = booted.loaded.iter().filter_map(|path| existing(path)).collect();
         let mut unseen = Vec::new();
         for path in names.into_iter().filter(|path| !files.contains_key(*path)) {
@@ -104,11 +104,11 @@ impl Inputs {
         let is_mapped = |path: &Path| mapped.iter().any(|(mapped, _)| mapped == path);
         files.extend(unseen.into_iter().filter(|(path, _)| !is_mapped(path)));
         let image = booted.ignored.image_name();
-        let mut relative = Relative::collect(booted.notes, booted.ignored, booted.script, booted.start);
+        let mut relative = Relative::collect(booted.accesses, booted.ignored, booted.script, booted.start);
         let fact = |list: &List| {
             let path = &list.directory;
             let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
-            if list.changed(&now, booted.ignored, booted.notes) {
+            if list.changed(&now, booted.ignored, booted.accesses) {
                 return Err(listed_otherwise(path));
             }
             let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
@@ -122,8 +122,8 @@ impl Inputs {
             let answer = fact(&List::whole(&path, &before))?;
             relative.directories.entry(name).or_default().insert((OsString::new(), answer));
         }
-        files.extend(shared::beside(booted.notes));
-        let questions = files.keys().map(|path| (path.clone(), shared::lookups(path, booted.notes)));
+        files.extend(shared::beside(booted.accesses));
+        let questions = files.keys().map(|path| (path.clone(), shared::lookups(path, booted.accesses)));
         let questions = questions.filter(|(_, lookups)| !lookups.is_empty()).collect();
         let image = image.to_owned();
         Ok(Inputs { image, begun: booted.begun, files, mapped, directories, known, relative, questions })
@@ -237,8 +237,8 @@ struct Row<'a> {
 }
 
 /// Removes files that the boot wrote to under another name: through a link, or the other way round.
-fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, notes: &Accesses) {
-    let own = notes.places.iter().filter(|(_, note)| note.written || note.made);
+fn drop_written(files: &mut BTreeMap<PathBuf, Identity>, accesses: &Accesses) {
+    let own = accesses.places.iter().filter(|(_, access)| access.written || access.made);
     let own: BTreeSet<PathBuf> = own.filter_map(|(path, _)| path.canonicalize().ok()).collect();
     files.retain(|path, identity| {
         Identity::read(path).ok() == Some(*identity) || path.canonicalize().map_or(true, |real| !own.contains(&real))
@@ -270,12 +270,12 @@ fn existing(path: &Path) -> Option<&Path> {
 }
 
 /// A warning if the boot listed a directory for temporary files: no start finds the same names in it.
-pub fn warning(notes: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
+pub fn warning(accesses: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
     let importer = |path: &Path| importers.iter().find(|importer| importer.directory == path);
-    let is_listed = |(path, note): &(&PathBuf, &PathAccess)| {
-        temporary.contains(path) && dependencies::is_listed_whole(note, importer(path))
+    let is_listed = |(path, access): &(&PathBuf, &PathAccess)| {
+        temporary.contains(path) && dependencies::is_listed_whole(access, importer(path))
     };
-    let (path, _) = notes.places.iter().find(is_listed)?;
+    let (path, _) = accesses.places.iter().find(is_listed)?;
     Some(format!(
         "depends on which names are in {}, which the program has listed while it booted. Other programs change them all the time, so \
          the image will hardly ever be used. Do not load early what lists that directory: leave it to the main part",
@@ -304,8 +304,8 @@ fn changed(path: &Path) -> Failure {
 mod tests {
     use super::*;
 
-    fn booted<'a>(loaded: &'a [PathBuf], notes: &'a Accesses, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
-        Booted { notes, loaded, importers: &[], ignored, begun, script: None, start: Path::new("/") }
+    fn booted<'a>(loaded: &'a [PathBuf], accesses: &'a Accesses, ignored: &'a Ignored, begun: i64) -> Booted<'a> {
+        Booted { accesses, loaded, importers: &[], ignored, begun, script: None, start: Path::new("/") }
     }
 
     fn nothing() -> Ignored {
@@ -318,9 +318,9 @@ mod tests {
         let file = top.path().join("lib.py");
         std::fs::write(&file, "a").unwrap();
         let identity = Identity::read(&file).unwrap();
-        let (notes, ignored) = (Accesses::default(), nothing());
+        let (accesses, ignored) = (Accesses::default(), nothing());
         let record = |loaded: &[PathBuf], begun| {
-            Inputs::record(&booted(loaded, &notes, &ignored, begun), Vec::new()).map(drop).map_err(|it| it.message)
+            Inputs::record(&booted(loaded, &accesses, &ignored, begun), Vec::new()).map(drop).map_err(|it| it.message)
         };
         let loaded = [file.clone(), PathBuf::from("enumerator.so")];
         assert!(record(&loaded, identity.ctime + 1).is_ok());
@@ -334,8 +334,8 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let file = top.path().join("lib.py");
         std::fs::write(&file, "a").unwrap();
-        let (notes, ignored, loaded) = (Accesses::default(), nothing(), [file.clone()]);
-        let booted = booted(&loaded, &notes, &ignored, i64::MAX);
+        let (accesses, ignored, loaded) = (Accesses::default(), nothing(), [file.clone()]);
+        let booted = booted(&loaded, &accesses, &ignored, i64::MAX);
         let inputs = Inputs::record(&booted, Vec::new()).unwrap();
         inputs.still_unchanged().unwrap();
         std::fs::write(&file, "longer").unwrap();

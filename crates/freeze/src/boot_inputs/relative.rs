@@ -24,72 +24,72 @@ pub struct Relative {
 
 /// Whether a path counts as named from the start directory. Those on the way to `script` do not, unless they were
 /// listed: an image is for that very script, wherever it is started.
-pub fn is_relative(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
+pub fn is_relative(path: &Path, access: &PathAccess, script: Option<&Path>) -> bool {
     let leads_to_script = script.is_some_and(|script| script.starts_with(path));
-    note.named.from_start && (is_listed(note) || !leads_to_script)
+    access.named.from_start && (is_listed(access) || !leads_to_script)
 }
 
 /// Whether a path was listed by such a name.
-fn is_listed(note: &PathAccess) -> bool {
-    note.opened_from_start && note.listed.is_some()
+fn is_listed(access: &PathAccess) -> bool {
+    access.opened_from_start && access.listed.is_some()
 }
 
 /// Whether a path counts as an absolute one.
-pub fn is_absolute(path: &Path, note: &PathAccess, script: Option<&Path>) -> bool {
-    let leads_nowhere = matches!((&note.state, note.found()), (State::Link(_), State::Absent));
-    note.named.absolutely || leads_nowhere || !is_relative(path, note, script)
+pub fn is_absolute(path: &Path, access: &PathAccess, script: Option<&Path>) -> bool {
+    let leads_nowhere = matches!((&access.state, access.found()), (State::Link(_), State::Absent));
+    access.named.absolutely || leads_nowhere || !is_relative(path, access, script)
 }
 
 /// Whether the boot looked up anything below a directory by its absolute path, except what is `left_out`.
 pub fn looked_up_below(
     directory: &Path,
-    notes: &Accesses,
+    accesses: &Accesses,
     ignored: &Ignored,
     left_out: impl Fn(&Path) -> bool,
 ) -> bool {
-    notes.places.iter().any(|(path, note)| {
+    accesses.places.iter().any(|(path, access)| {
         path != directory
             && path.starts_with(directory)
-            && note.named.absolutely
+            && access.named.absolutely
             && !left_out(path)
             // A path that was named in both ways counts relative to the start directory.
-            && !note.named.from_start
-            && ignored.reason(path, note, &notes.places).is_none()
+            && !access.named.from_start
+            && ignored.reason(path, access, &accesses.places).is_none()
     })
 }
 
 impl Relative {
     /// Collects the relative accesses that are not ignored.
-    pub fn collect(notes: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
+    pub fn collect(accesses: &Accesses, ignored: &Ignored, script: Option<&Path>, start: &Path) -> Relative {
         let mut relative = Relative { start: start.to_owned(), ..Relative::default() };
-        for (path, note) in notes.places.iter().filter(|(path, note)| is_relative(path, note, script)) {
-            if ignored.reason(path, note, &notes.places).is_none() {
-                relative.add(path, note);
+        for (path, access) in accesses.places.iter().filter(|(path, access)| is_relative(path, access, script)) {
+            if ignored.reason(path, access, &accesses.places).is_none() {
+                relative.add(path, access);
             }
         }
         relative
     }
 
-    fn add(&mut self, path: &Path, note: &PathAccess) {
+    fn add(&mut self, path: &Path, access: &PathAccess) {
         let name = name(path, &self.start);
         if name.as_os_str().len() > image::MAX_NAME {
             return;
         }
-        if let Some(names) = note.listed.as_ref().filter(|_| is_listed(note)) {
+        if let Some(names) = access.listed.as_ref().filter(|_| is_listed(access)) {
             self.lists.push((name.clone(), path.to_owned(), names.clone()));
         }
-        if note.looked_at_link {
-            match &note.state {
+        if access.looked_at_link {
+            match &access.state {
                 State::Link(target) => self.answer(&name, DirectoryAnswer::Link(target.clone())),
                 State::File(_) | State::Directory | State::Special => self.answer(&name, DirectoryAnswer::Plain),
                 State::Absent => self.answer(&name, DirectoryAnswer::Absent),
                 State::Unknown => {}
             }
         }
-        if !note.looked {
+        if !access.looked {
             return;
         }
-        match (note.found(), &note.state) {
+        match (access.found(), &access.state) {
             (State::File(identity), _) => drop(self.files.insert(name, (path.to_owned(), *identity))),
             (State::Directory, _) => self.answer(&name, DirectoryAnswer::Directory),
             (State::Special, _) => self.answer(&name, DirectoryAnswer::Special),

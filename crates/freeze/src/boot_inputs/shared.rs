@@ -13,28 +13,28 @@ use recorder::{Accesses, Identity, State, LOADER_CACHE};
 pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 
 /// The file in which look-ups were made without an open of the boot's own. It may be missing.
-pub fn beside(notes: &Accesses) -> Option<(PathBuf, Identity)> {
+pub fn beside(accesses: &Accesses) -> Option<(PathBuf, Identity)> {
     let path = Path::new(lookups::LOCALE_ARCHIVE);
-    let note = notes.places.get(path).filter(|note| !note.read_whole && !note.lookups.is_empty())?;
-    match note.found() {
+    let access = accesses.places.get(path).filter(|access| !access.read_whole && !access.lookups.is_empty())?;
+    match access.found() {
         State::File(identity) => Some((path.to_owned(), *identity)),
         _ => Some((path.to_owned(), Identity::ABSENT)),
     }
 }
 
 /// What the boot looked up in a file; empty if it read the whole file, or if that is unknown.
-pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
-    let Some(note) = notes.places.get(path).filter(|note| !note.read_whole) else { return Vec::new() };
+pub fn lookups(path: &Path, accesses: &Accesses) -> Vec<Lookup> {
+    let Some(access) = accesses.places.get(path).filter(|access| !access.read_whole) else { return Vec::new() };
     let is_cache = path == Path::new(LOADER_CACHE);
-    if !is_cache && note.lookups.is_empty() {
+    if !is_cache && access.lookups.is_empty() {
         return Vec::new();
     }
     let content = trust::look::read(path).unwrap_or_default();
     let lookups = if is_cache {
-        let names = libraries(&content, notes).unwrap_or_default();
+        let names = libraries(&content, accesses).unwrap_or_default();
         names.into_iter().map(|name| (lookup_kind::LIBRARY, name)).collect()
     } else {
-        note.lookups.clone()
+        access.lookups.clone()
     };
     let answered = |(kind, text): (u32, Vec<u8>)| {
         let answer = lookups::answer(kind, &text, &content)?;
@@ -46,15 +46,15 @@ pub fn lookups(path: &Path, notes: &Accesses) -> Vec<Lookup> {
 
 /// The names of all libraries that the loader may have looked up in its cache. A library that the cache lists was
 /// opened at that path; for others the loader searched its own directories, which the cache lists for other libraries.
-fn libraries(content: &[u8], notes: &Accesses) -> Option<BTreeSet<Vec<u8>>> {
+fn libraries(content: &[u8], accesses: &Accesses) -> Option<BTreeSet<Vec<u8>>> {
     let cache = LoaderCache::parse(content)?;
     let entries = cache.entries().collect::<Option<Vec<_>>>()?;
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));
     let directories: BTreeSet<&Path> = entries.iter().filter_map(|entry| path(entry.path).parent()).collect();
     let own = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"].map(Path::new);
     let is_one = |directory: &Path| directories.contains(directory) || own.contains(&directory);
-    let found = entries.iter().filter(|entry| notes.places.contains_key(path(entry.path))).map(|entry| entry.name);
-    let sought = notes.places.keys().filter(|place| place.parent().is_some_and(is_one));
+    let found = entries.iter().filter(|entry| accesses.places.contains_key(path(entry.path))).map(|entry| entry.name);
+    let sought = accesses.places.keys().filter(|place| place.parent().is_some_and(is_one));
     let sought = sought.filter_map(|place| place.file_name()).map(OsStr::as_bytes);
     Some(found.chain(sought).map(<[u8]>::to_vec).collect())
 }

@@ -1,10 +1,12 @@
-//! Whether a program only keeps its secrets, or has made something of them while it booted: other boots with other made-up values show it.
+//! Whether a program only keeps its secrets, or has derived something from them during the boot: other boots with other
+//! placeholders show it.
 //!
-//! The front end writes down a digest of each text and number that is in the process, with the secrets taken out, as the file `texts`. What
-//! the first boot has and another one with other secrets has not may be different in each boot, such as a time; or it was made of a
-//! secret. A boot with the first one's secrets again tells: it has what was made of them; and another such pair, whether it was chance.
-//! The second boot gives secrets another length and other characters, so that a program that looks at these is noticed; where it does, one
-//! more boot changes the values alone, and the image is for secrets of the same form.
+//! The front end writes a digest of each text and number in the process, with the secrets removed, to the file `texts`.
+//! A digest that the first boot has, and a boot with other secrets lacks, may vary from boot to boot, such as a time;
+//! or it was derived from a secret. A boot with the secrets of the first one tells: it has what was derived from them.
+//! Another such pair of boots rules out chance. The second boot gives secrets another length and other characters, to
+//! detect a program that depends on these. If it does, one more boot changes only the values, and the image is for
+//! secrets of the same form.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,22 +24,22 @@ use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report};
 
-/// Digests of what is in a process, as the front end writes them.
+/// Digests of the texts and numbers in a process, as the front end writes them.
 type Texts = BTreeSet<[u8; SIZE]>;
 
-/// Bytes of a digest.
+/// Size of a digest (bytes).
 const SIZE: usize = 8;
 
-/// So often nothing may come out otherwise than by the secrets. What has few values, such as a number that threads count up, is the same in
-/// one pair of boots by chance.
+/// Number of pairs of boots in which a digest must follow the secrets to count. A value with few possibilities, such as
+/// a count of threads, agrees in one pair by chance.
 const ROUNDS: u32 = 2;
 
-/// As many things are told that were made of secrets.
+/// Maximum of derived objects in a message.
 const MAX: usize = 5;
 
 impl Session<'_> {
-    /// Boots with other secrets, after a first boot that ended with `report`. Returns whether the image is for secrets of the same form
-    /// only; refused where something was made of them.
+    /// Boots with other secrets, after a first boot that ended with `report`. Returns whether the image is only for
+    /// secrets of the same form; refuses if something was derived from them.
     pub(super) fn check_secrets(&self, boot: &Boot<'_>, dir: &ControlDir, report: &Report) -> Result<bool> {
         let first = texts(dir)?;
         let restored = |made: Result<bool>| leave_on_demand(boot.environment, dir).map_err(Stop::from).and(made);
@@ -70,7 +72,8 @@ impl Session<'_> {
         restored(Err(Stop::Refused(findings.collect())))
     }
 
-    /// What was made of secrets, as boots with others of this form show, and boots with the same again; in words.
+    /// Describes what was derived from secrets, as shown by boots with other secrets of this form, and boots with the
+    /// same again.
     fn boot_with_other_secrets(
         &self,
         boot: &Boot<'_>,
@@ -110,7 +113,7 @@ impl Session<'_> {
         Ok(Vec::new())
     }
 
-    /// Boots to compare. Returns why that did not work, where it did not.
+    /// Boots for a comparison. Returns the reason if that failed.
     fn boot_for_secrets(&self, boot: &Boot<'_>, dir: &ControlDir) -> Result<std::result::Result<Report, String>> {
         leave_on_demand(boot.environment, dir)?;
         self.progress.step(&Step::BootForSecrets);
@@ -127,7 +130,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether another boot has loaded the same.
+/// Whether another boot loaded the same.
 fn is_alike(other: &Report, report: &Report) -> bool {
     let files = |report: &Report| report.loaded.iter().cloned().collect::<BTreeSet<_>>();
     files(other) == files(report)

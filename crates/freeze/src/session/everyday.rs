@@ -1,5 +1,5 @@
-//! Boots with values that variables have in everyday starts, of which one tells nothing about another: where the program comes to the same
-//! state, the image serves starts with these as well ([`image::Alternative`]).
+//! Boots with values that variables have in everyday starts, and that cannot be inferred from one another. If the
+//! program comes to the same state, the image also serves starts with these values ([`image::Alternative`]).
 
 use std::ffi::{OsStr, OsString};
 
@@ -23,7 +23,7 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
     [
         // From a service manager, in a container, by cron.
         &[("HOME", Unset), ("USER", Unset), ("LANG", Unset), ("LC_ALL", Unset), ("LANGUAGE", Unset)],
-        // On a desktop. The directories are those that the XDG Base Directory Specification has where the variables are not set.
+        // On a desktop. The directories are the defaults of the XDG Base Directory Specification.
         &[
             ("LANG", Is("en_US.UTF-8")),
             ("XDG_CACHE_HOME", BelowHome("/.cache")),
@@ -31,25 +31,26 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
             ("XDG_DATA_HOME", BelowHome("/.local/share")),
             ("XDG_STATE_HOME", BelowHome("/.local/state")),
         ],
-        // From a script that reads what others print.
+        // From a script that parses the output of other programs.
         &[("LC_ALL", Is("C"))],
-        // Where somebody has built an image of a container.
+        // In a container whose image sets it.
         &[("LANG", Is("C.UTF-8"))],
     ]
 };
 
-/// Other values of variables: their names, and what they are.
+/// Other values of variables.
 pub(super) type Values = Vec<(&'static str, OtherValue)>;
 
-/// So many boots are made at most. A start whose values make a difference together takes more than one.
+/// Maximum number of boots. A start whose values together make a difference takes more than one.
 const MOST_BOOTS: u32 = 5;
 
-/// Those that only count where each thaw sets the locale.
+/// Variables that count only if each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
 
 impl Session<'_> {
-    /// Tries everyday values of variables that count, and adds those that make no difference to `reads`; what such a boot alone has read and looked
-    /// up counts, too. `shown`: of the boots before; `first`: what the boot of the image has read. Returns the values of each such boot.
+    /// Tries everyday values of input variables, and adds those that make no difference to `reads`. The reads and
+    /// accesses that only such a boot makes count, too. `shown` comes from the boots before; `first` are the reads of
+    /// the image's boot. Returns the values of each such boot.
     pub(super) fn try_everyday_values(
         &self,
         boot: &Boot<'_>,
@@ -57,11 +58,11 @@ impl Session<'_> {
         shown: &OtherStart,
         first: &Reads,
         reads: &mut Reads,
-        notes: &mut Accesses,
+        accesses: &mut Accesses,
     ) -> Result<Vec<Values>> {
         let (mut alike, mut left) = (Vec::new(), MOST_BOOTS);
         let mut ahead: Option<(Values, Option<(Reads, Accesses)>)> = None;
-        // Whether another locale alone has made a difference, so that what comes with one is better tried first, and without it.
+        // Whether another locale alone made a difference. Then the locale of a later start is best tried separately.
         let mut locale_differs = false;
         for (number, start) in STARTS.iter().enumerate() {
             let mut tried = in_turn(self.those_that_count(start, boot, reads), locale_differs);
@@ -70,7 +71,7 @@ impl Session<'_> {
                 let booted = match ahead.take_if(|(known, _)| *known == values) {
                     Some((_, booted)) => booted,
                     None => {
-                        // With the next start in the same time, as far as is known by now what counts in that.
+                        // Together with the next start, given what is known so far about its inputs.
                         let next = STARTS.get(number + 1).filter(|_| shown.two && left > 0 && ahead.is_none());
                         let next = next.map(|start| self.those_that_count(start, boot, reads));
                         let next = next.and_then(|next| in_turn(next, locale_differs).pop());
@@ -82,11 +83,11 @@ impl Session<'_> {
                         own
                     }
                 };
-                if let Some((mut more, mut accesses)) = booted {
+                if let Some((mut more, mut others)) = booted {
                     let other = boot.environment.with_values(&resolved(&values, boot.environment));
                     if values.contains(&("HOME", OtherValue::Unset)) {
-                        accesses.count_system_without_home(notes);
-                        shown.forget_places_at_home(reads, &mut accesses, &other);
+                        others.count_system_without_home(accesses);
+                        shown.forget_places_at_home(reads, &mut others, &other);
                         if !first.facts.contains(&(fact_kind::USER, 0)) {
                             more.count_user_without_home();
                         }
@@ -97,7 +98,7 @@ impl Session<'_> {
                         reads.locales.push((locale_of(&other), boots));
                     }
                     reads.add_those_of(&more, first);
-                    notes.add_those_of(accesses);
+                    accesses.add_those_of(others);
                     alike.push(values);
                 } else if values.len() > 1 {
                     tried.extend(halves(&values));
@@ -125,8 +126,8 @@ impl Session<'_> {
         start.iter().filter(counts).copied().collect()
     }
 
-    /// Boots with each of these values, two at a time where that may be. Returns for each what that has read and looked up; None where it comes to
-    /// another state, or where nobody has looked for that in a boot before.
+    /// Boots with each of these values, two at a time if possible. Returns the reads and accesses of each; None if the
+    /// boot comes to another state, or reads what no earlier comparison covered.
     pub(super) fn boot_alike(
         &self,
         boot: &Boot<'_>,
@@ -162,7 +163,7 @@ impl Session<'_> {
             environments.iter().map(|environment| Boot { limit: Some(shown.limit), environment, ..*boot }).collect();
         let beside = if boots.len() > 1 { Some(dir.beside(is_for_all_boots)?) } else { None };
         let dirs = [dir].into_iter().chain(&beside);
-        // Each that has begun is waited for, whatever comes of the other one.
+        // Wait for every boot that was started, whatever the result of the other is.
         let running: Vec<_> =
             boots.iter().zip(dirs.clone()).map(|(boot, dir)| self.begin_otherwise(boot, dir, &watch)).collect();
         let ended: Vec<_> = running
@@ -177,24 +178,24 @@ impl Session<'_> {
                 && report.reads.early.iter().all(|read| first.early.contains(read))
                 && report.reads.wholes.iter().all(|read| first.wholes.contains(read))
         };
-        let told: Vec<Option<(Report, Accesses)>> =
-            ended.into_iter().map(|ended| self.told_otherwise(ended, boot)).collect::<Result<_>>()?;
-        for (report, _) in told.iter().flatten() {
+        let ended: Vec<Option<(Report, Accesses)>> =
+            ended.into_iter().map(|ended| self.end_otherwise(ended, boot)).collect::<Result<_>>()?;
+        for (report, _) in ended.iter().flatten() {
             self.find_noise_of_order(boot, dir, shown, shown.orders_only(report).into_iter())?;
         }
-        let same = |told: Option<(Report, Accesses)>| {
-            told.filter(|(report, _)| is_same(report)).map(|(report, accesses)| (report.reads, accesses))
+        let same = |boot: Option<(Report, Accesses)>| {
+            boot.filter(|(report, _)| is_same(report)).map(|(report, accesses)| (report.reads, accesses))
         };
-        Ok(told.into_iter().map(same).collect())
+        Ok(ended.into_iter().map(same).collect())
     }
 }
 
-/// Whether a file of the control directory is left by one boot for all later ones.
+/// Whether one boot writes a file of the control directory for all later ones.
 fn is_for_all_boots(name: &str) -> bool {
     ["held", "noise", "left_out"].contains(&name) || name.starts_with("front_end.")
 }
 
-/// Of values that make a difference together: the rest and the locale, or else two halves.
+/// Splits values that together make a difference into the locale and the rest, or else into two halves.
 fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
     let [locale, rest] = locale_and_rest(values);
     if locale.is_empty() || rest.is_empty() {
@@ -204,7 +205,7 @@ fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
     [rest, locale]
 }
 
-/// What is tried of a start's values, last first: all together, or apart from the locale.
+/// What to try of a start's values, last first: all together, or separately from the locale.
 fn in_turn(values: Values, is_apart: bool) -> Vec<Values> {
     let parts = if is_apart { locale_and_rest(&values).into() } else { vec![values] };
     parts.into_iter().filter(|part| !part.is_empty()).collect()

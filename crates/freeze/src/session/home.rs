@@ -1,5 +1,5 @@
-//! What a boot looked up below HOME, or another directory that a variable names, and did not find counts by where that is in each start, and not
-//! where it was in the boot: the user who starts an image may not be the one who made it.
+//! Absent paths below HOME, or below another directory that a variable names, count relative to that directory in each
+//! start, and not where it was in the boot: another user may start the image.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -14,67 +14,67 @@ use recorder::{Accesses, State};
 use super::other_start::{row, OtherStart};
 
 impl OtherStart {
-    /// Rows ([`image::fact_kind::FOUND`]) of what was looked for below the directory of a variable and was not there. None where something was,
-    /// which the other start has not found.
+    /// Rows ([`image::fact_kind::FOUND`]) for the absent paths below the directory of a variable. None if a path exists
+    /// there, which the other start did not find.
     pub(super) fn found_below(
         &self,
         variable: &str,
-        notes: &Accesses,
+        accesses: &Accesses,
         environment: &Environment,
     ) -> Option<Vec<Vec<u8>>> {
         let directory = PathBuf::from(environment.value(variable)?);
-        let names = self.elsewhere.looked_up_below(variable, &self.notes)?;
+        let names = self.elsewhere.looked_up_below(variable, &self.accesses)?;
         let mut found = Vec::new();
-        if self.elsewhere.looks_at(variable, &self.notes) {
+        if self.elsewhere.looks_at(variable, &self.accesses) {
             let answer = if directory.join(".").exists() { "there" } else { "absent" };
             found.push(format!("${variable}/.: {answer}").into_bytes());
         }
-        for (path, note) in notes.places.iter().filter(|(_, note)| note.looked) {
+        for (path, access) in accesses.places.iter().filter(|(_, access)| access.looked) {
             let Some(name) = name_below(path, &directory, &names) else { continue };
-            match note.found() {
+            match access.found() {
                 State::Absent => found.push(row(variable, name, None)),
-                State::Directory if note.listed.is_none() => {}
+                State::Directory if access.listed.is_none() => {}
                 _ => return None,
             }
         }
         Some(found)
     }
 
-    /// Forgets the places of which a row of `reads` tells, but for those that the other start has looked up as well: these have nothing to do with
-    /// HOME. `notes`: of a boot in this environment.
-    pub(super) fn forget_places_at_home(&self, reads: &Reads, notes: &mut Accesses, environment: &Environment) {
+    /// Removes the accesses that a row of `reads` covers, except those that the other start made as well: these are
+    /// unrelated to HOME. `accesses` come from a boot in this environment.
+    pub(super) fn forget_places_at_home(&self, reads: &Reads, accesses: &mut Accesses, environment: &Environment) {
         let Some(home) = environment.value("HOME").map(PathBuf::from).or_else(home_of_user) else { return };
         let home = home.as_path();
         if !reads.renewed.contains(OsStr::new("HOME")) {
             return;
         }
-        let Some(names) = self.elsewhere.looked_up_below("HOME", &self.notes) else { return };
-        notes.places.retain(|path, note| {
+        let Some(names) = self.elsewhere.looked_up_below("HOME", &self.accesses) else { return };
+        accesses.places.retain(|path, access| {
             let is_named = name_below(path, home, &names).is_some() || path == home;
-            let is_without_content = *note.found() == State::Absent || note.listed.is_none();
-            let is_kept = note.written || note.made || note.read || self.notes.places.contains_key(path);
+            let is_without_content = *access.found() == State::Absent || access.listed.is_none();
+            let is_kept = access.written || access.made || access.read || self.accesses.places.contains_key(path);
             !is_named || !is_without_content || is_kept
         });
     }
 }
 
-/// What stands for HOME where that is not set.
+/// The default of HOME.
 fn home_of_user() -> Option<PathBuf> {
     let mut buffer = [0; 4096];
     let size = inputs::facts::home_of_user(&ThisProcess::FOR_BOOT, &mut buffer)?;
     Some(PathBuf::from(OsStr::from_bytes(&buffer[..size])))
 }
 
-/// The name of a path from `home`, where that or something above it is among `names`: it may be there in another start.
+/// The path relative to `home`, if it or a parent of it is among `names`: it may exist in another start.
 fn name_below<'p>(path: &'p Path, home: &Path, names: &BTreeSet<PathBuf>) -> Option<&'p Path> {
     let name = path.strip_prefix(home).ok()?;
     let is_wanted = name.ancestors().any(|above| !above.as_os_str().is_empty() && names.contains(above));
     is_wanted.then_some(name)
 }
 
-/// Has the folder for Python packages of the user that was not there (`site.USER_SITE`, as the module `site` documents it) count at the HOME of
-/// each start, where nothing but that module has read HOME.
-pub(super) fn follow_user_site(reads: &mut Reads, notes: &mut Accesses, environment: &Environment) {
+/// Makes the missing folder for Python packages of the user (`site.USER_SITE`, documented in the module `site`) count
+/// at the HOME of each start, if only that module has read HOME.
+pub(super) fn follow_user_site(reads: &mut Reads, accesses: &mut Accesses, environment: &Environment) {
     let Some(home) = environment.value("HOME").map(Path::new).filter(|home| home.is_absolute()) else { return };
     let counts = |name: &str| {
         let variable = OsStr::new(name);
@@ -84,11 +84,11 @@ pub(super) fn follow_user_site(reads: &mut Reads, notes: &mut Accesses, environm
     if counts("HOME") || counts("PYTHONUSERBASE") {
         return;
     }
-    let absent = notes.places.iter().filter(|(_, note)| *note.found() == State::Absent);
+    let absent = accesses.places.iter().filter(|(_, access)| *access.found() == State::Absent);
     let site = absent.filter_map(|(path, _)| path.strip_prefix(home).ok()).find(|name| is_user_site(name));
     if let Some(name) = site.map(Path::to_owned) {
         reads.found.insert(row("HOME", &name, None));
-        notes.places.remove(&home.join(name));
+        accesses.places.remove(&home.join(name));
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an image tells about itself, for people.
+//! The description of an image, for the user.
 
 use std::ffi::OsStr;
 use std::time::SystemTime;
@@ -13,7 +13,7 @@ use super::Session;
 use crate::report::Report;
 
 impl Session<'_> {
-    pub(super) fn info(&self, environment: &Environment, report: &Report, notes: &Accesses) -> Info {
+    pub(super) fn info(&self, environment: &Environment, report: &Report, accesses: &Accesses) -> Info {
         let text = |string: &OsStr| string.to_string_lossy().into_owned();
         let created = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Info {
@@ -34,8 +34,8 @@ impl Session<'_> {
                 .compared_names(self.runtime.language)
                 .map(text)
                 .collect(),
-            notes: self.notes.clone(),
-            system: notes.system.keys().map(|path| text(path.as_os_str())).collect(),
+            notes: self.messages.clone(),
+            system: accesses.system.keys().map(|path| text(path.as_os_str())).collect(),
             warnings: report.warnings.clone(),
             depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
             decisions: decisions::all(environment, &report.reads, self.runtime.language),

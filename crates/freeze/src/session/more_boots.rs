@@ -1,4 +1,5 @@
-//! Boots that say what the first comparison of two starts leaves open: what is noise, and which facts the program compares with texts of its own.
+//! Boots that answer what the first comparison of two starts leaves open: which differences are noise, and which facts
+//! the program compares with texts of its own.
 
 use std::collections::BTreeSet;
 
@@ -12,11 +13,12 @@ use crate::control_dir::ControlDir;
 use crate::elsewhere::{Elsewhere, Otherwise};
 use crate::outcome::Result;
 
-/// So many more boots like the first one find out whether an order is noise: two things have it alike in half of them.
+/// Maximum number of further boots like the first one to decide whether an order is noise: two objects agree in half of
+/// them.
 const MOST_BOOTS_FOR_ORDER: u32 = 3;
 
 impl Session<'_> {
-    /// Boots as the first time: what differs then is noise.
+    /// Boots as the first time: any difference is noise.
     pub(super) fn find_noise(&self, boot: &Boot<'_>, dir: &ControlDir, shown: &OtherStart) -> Result<()> {
         if let Some((report, _)) = self.boot_with(boot, dir, &shown.elsewhere, &[])? {
             let found: Vec<String> = shown.differs(&report).map(str::to_owned).collect();
@@ -25,8 +27,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Finds out whether an order that differs in one of `paths` is noise: classes that were in a set have the order of their addresses, which
-    /// two boots may have alike by chance.
+    /// Decides whether an order that differs in one of `paths` is noise: classes in a set have the order of their
+    /// addresses, which two boots may share by chance.
     pub(super) fn find_noise_of_order<'p>(
         &self,
         boot: &Boot<'_>,
@@ -43,8 +45,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Boots with values that note with what the program compares them. Returns those of the facts in `free` that it compares, and where. `all`: with
-    /// other values of these it boots.
+    /// Boots with values that record the texts with which the program compares them. Returns the facts of `free` that
+    /// it compares, and where. `all` are the facts with whose other values it boots.
     pub(super) fn find_compared(
         &self,
         boot: &Boot<'_>,
@@ -66,7 +68,7 @@ impl Session<'_> {
             Some((report, _)) => {
                 report.values_compared.into_iter().filter(|(name, _)| watched.contains(&name)).collect()
             }
-            // It does not take such texts.
+            // It does not accept such texts.
             None => watched
                 .into_iter()
                 .filter(|name| !VARIABLES.contains(&name.as_str()))

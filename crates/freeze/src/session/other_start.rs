@@ -1,9 +1,10 @@
-//! The boot as another start, which shows what of a program depends on facts about its start: its directory, HOME, PATH, the names of the user
-//! and of the host, the kernel's release, and any other variable that it has read and whose value is a path or such a name.
+//! The boot as another start, which shows what in a program depends on facts about its start: its directory, HOME,
+//! PATH, the names of the user and of the host, the kernel's release, and any other variable that it has read and whose
+//! value is a path or such a name.
 //!
-//! The front end compares what the boots hold (evidence.py). What a program only keeps of a fact, a thaw renews, and the fact is no input;
-//! what it looked for below HOME or along PATH counts by its answers. Where anything else differs, each fact is changed alone, to learn which
-//! it depends on.
+//! The front end compares the objects of the boots (evidence.py). If a program only keeps a fact, a thaw renews it and
+//! it is not an input; what it looked up below HOME or along PATH counts by its answers. If anything else differs, each
+//! fact is changed alone, to find out on which it depends.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -36,102 +37,101 @@ use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 use crate::report::{Outcome, Report, Searched};
 
-/// What stands for the object that differs where one start prints something while it boots, and the other does not: its thaws print nothing.
+/// Reported instead of an object if only one of the starts prints something during the boot: its thaws print nothing.
 const OUTPUT: &str = "whether it prints something while it boots";
 
-/// The same for attributes of its process that it changes while it boots: limits, say.
+/// Reported instead of an object if the starts set different attributes of their process, such as limits.
 const ATTRIBUTES: &str = "what it changes of its process";
 
-/// How the path of an order ends, in the front ends' words.
+/// The end of an order's path, as front ends write it.
 pub(super) const ORDER: &str = " (order)";
 
-/// A program that loads more files while it boots would take too long to boot several times more: an application of a large web framework loads some 2,000.
+/// Programs that load more files take too long for several more boots: one of a large web framework loads some 2,000.
 const MOST_FILES: usize = 1500;
 
-/// As much may the environment of a start be larger than that of the boot (bytes), where its size makes a difference at all.
+/// How much larger than the boot's the environment of a start may be (bytes), if its size makes a difference.
 const FEW: u64 = 64 * 1024;
 
-/// A boot as another start may take so much longer than the first one did, and so many seconds more. What the program waits for may come once only.
+/// Factor and seconds by which a boot as another start may take longer: it may wait in vain for an event.
 const PATIENCE: u32 = 5;
 const MORE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Room for the value of a variable that the front end makes up, with `=` and a NUL (bytes).
+/// Space for the placeholder of a variable, with `=` and a NUL (bytes).
 const SIZE_OF_MARK: usize = 12;
 
-/// A boot that has written its memory: its report, what it has looked up, and when it began (ns since 1970).
+/// A boot that has written its memory: its report, its accesses, and when it began (ns since 1970).
 type Booted = (Report, Accesses, i64);
 
-/// What another start has shown.
+/// The results of another start.
 pub struct OtherStart {
-    /// What the boots since then compare, and what it is in the image.
+    /// The facts that later boots compare, with their values in the image.
     pub facts: Vec<(OsString, OsString)>,
     pub(super) elsewhere: Elsewhere,
-    /// What it has looked up.
-    pub(super) notes: Accesses,
-    /// And which names Python looked for.
+    /// Its accesses.
+    pub(super) accesses: Accesses,
+    /// Its report, with the names that Python looked up.
     report: Report,
-    /// Facts of which the program only keeps values, as far as the boots show.
+    /// Facts that the program only keeps, as far as the boots show.
     free: BTreeSet<String>,
-    /// Facts by which something else differs, and what.
+    /// Facts that make another difference, with the object that differs.
     bound: Vec<(String, String)>,
     /// The size of an environment up to which all variables together are free (bytes), where a larger one makes a difference.
     largest: Option<u64>,
-    /// Paths at which boots differ that are alike.
+    /// Paths that differ between boots in the same conditions.
     pub(super) noise: RefCell<BTreeSet<String>>,
     /// Whether a boot like the first one prints something.
     says: bool,
-    /// What such a boot changes of its process.
+    /// The attributes of its process that such a boot changes.
     repeated: Vec<Attribute>,
-    /// How long a boot as another start may take.
+    /// Time limit of a boot as another start.
     pub limit: Duration,
-    /// Whether two boots may go on at a time.
+    /// Whether two boots may run at a time.
     pub two: bool,
 }
 
-/// By what the boots of one freeze hash texts. Not 0, by which Python would hash in the same way each time.
+/// The hash seed for the boots of one freeze. Never 0, with which Python would hash the same way in each freeze.
 pub(super) fn hash_seed() -> u32 {
     RandomState::new().build_hasher().finish() as u32 | 1
 }
 
 impl Session<'_> {
-    /// Whether the runtime is named from here, so that it is not found from another folder.
+    /// Whether the runtime is named by a relative path, so that it is not found from another folder.
     fn is_named_from_here(&self) -> bool {
         Path::new(&self.main.argv[0]).is_relative() && self.main.argv[0].as_bytes().contains(&b'/')
     }
 
-    /// Boots as another start, and again as before; the three say of the last boot what they said of the first. Returns what that has shown; None
-    /// where the program has read nothing of its start, or does not boot otherwise.
+    /// Boots as another start, and again as before; `first`, `accesses` and `begun` then describe the last boot.
+    /// Returns the results; None if the program read nothing of its start, or does not boot otherwise.
     pub(super) fn start_otherwise(
         &self,
         boot: &Boot<'_>,
         dir: &ControlDir,
         first: &mut Report,
-        notes: &mut Accesses,
+        accesses: &mut Accesses,
         begun: &mut i64,
     ) -> Result<Option<OtherStart>> {
         let is_small = first.loaded.len() <= MOST_FILES;
         let took = Duration::from_nanos(dir.now()?.saturating_sub(*begun).max(0) as u64);
         let boot = Boot { limit: Some(took * PATIENCE + MORE_PATIENCE), ..*boot };
         let compared =
-            if first.knows_start && is_small { self.compare_starts(&boot, dir, first, notes)? } else { None };
+            if first.knows_start && is_small { self.compare_starts(&boot, dir, first, accesses)? } else { None };
         Ok(compared.map(|(shown, again)| {
-            (*first, *notes, *begun) = again;
+            (*first, *accesses, *begun) = again;
             shown
         }))
     }
 
-    /// Whether somebody waits for the freeze, there is a processor for each of two boots, and such a boot (`notes`) writes nothing, by which two
-    /// at a time would meet.
-    fn may_boot_two(&self, notes: &Accesses, dir: &ControlDir) -> bool {
+    /// Whether two boots may run at a time: a user waits, each has a processor, and they write nothing in conflict.
+    fn may_boot_two(&self, accesses: &Accesses, dir: &ControlDir) -> bool {
         let is_device =
             |path: &Path| path.starts_with("/proc") || (path.starts_with("/dev") && !path.starts_with("/dev/shm"));
-        let meets = |(path, note): (&PathBuf, &PathAccess)| {
-            (note.written || note.made) && !path.starts_with(dir.path()) && !is_device(path)
+        let meets = |(path, access): (&PathBuf, &PathAccess)| {
+            (access.written || access.made) && !path.starts_with(dir.path()) && !is_device(path)
         };
         self.request.store.is_none()
             && !python::is_interactive(self.main.options())
             && std::thread::available_parallelism().is_ok_and(|count| count.get() > 1)
-            && !notes.places.iter().any(meets)
+            && !accesses.places.iter().any(meets)
     }
 
     fn compare_starts(
@@ -139,7 +139,7 @@ impl Session<'_> {
         boot: &Boot<'_>,
         dir: &ControlDir,
         first: &Report,
-        notes: &Accesses,
+        accesses: &Accesses,
     ) -> Result<Option<(OtherStart, Booted)>> {
         if self.is_named_from_here() {
             return Ok(None);
@@ -162,30 +162,30 @@ impl Session<'_> {
         let whole = first.reads.wholes.iter().any(|read| read.place().is_some());
         let whole = (whole && self.leave_more_variables(dir, &first.reads)?).then_some(ALL);
         let mut all: Vec<&str> = boot.facts.iter().filter_map(|(name, _)| name.to_str()).chain(whole).collect();
-        // RubyGems reads HOME in each start; that is no reason to look at what was read by relative names, which counts where an image starts.
+        // RubyGems reads HOME in each start; relative look-ups already count relative to the start directory.
         let is_of_ruby = self.runtime.language == Language::Ruby;
         all.retain(|name| *name != CWD || !is_of_ruby || first.reads.facts.contains(&(fact_kind::CWD, 0)));
         all.retain(|name| !is_of_system(name) || first.reads.asks_for_system(name));
         if first.only_searches {
             all.clear();
         }
-        all.extend(may_be_another(search_path, boot.environment, &first.reads, notes).then_some(search_path));
+        all.extend(may_be_another(search_path, boot.environment, &first.reads, accesses).then_some(search_path));
         if all.is_empty() {
             return Ok(None);
         }
-        let Some((other, notes)) = self.boot_with_most(boot, dir, &elsewhere, &more, &mut all)? else {
+        let Some((other, accesses)) = self.boot_with_most(boot, dir, &elsewhere, &more, &mut all)? else {
             return Ok(None);
         };
         let begun = dir.now()?;
         let again = Boot { knows_other_start: true, limit: None, ..*boot };
         let (mut outcome, again) = match self.boot_once(&again, dir, &Watch::InputsAgain)? {
-            (Outcome::Written(report), notes) => (report, notes),
+            (Outcome::Written(report), accesses) => (report, accesses),
             (Outcome::Refused(findings), _) => return Err(Stop::Refused(findings)),
         };
         let mut shown = OtherStart {
             facts: facts.clone(),
             elsewhere,
-            notes,
+            accesses,
             report: other,
             free: BTreeSet::new(),
             bound: Vec::new(),
@@ -199,7 +199,7 @@ impl Session<'_> {
         outcome.differs.extend(shown.besides(&shown.report).map(str::to_owned));
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
-            // What differs from a third boot like the first one is noise, too, and what differs in one other boot only.
+            // A difference to a third boot like the first one is noise, and so is one that a single boot shows.
             self.find_noise(boot, dir, &shown)?;
             self.find_noise_of_order(boot, dir, &shown, outcome.differs.iter().map(String::as_str))?;
             let differs: Vec<&str> =
@@ -213,7 +213,7 @@ impl Session<'_> {
             let mut bound: Vec<(String, String)> = Vec::new();
             if let Some(path) = if differs.is_empty() { None } else { same(&all)? } {
                 bound = bound_among(&all, path, &same)?;
-                // So many variables can make a difference by their size alone.
+                // Without a limit the size alone of many variables could make a difference.
                 let is_whole = |(name, _): &(String, String)| name == ALL;
                 if bound.iter().any(is_whole) && self.leave_few_variables(dir)? && same(&[ALL])?.is_none() {
                     bound.retain(|it| !is_whole(it));
@@ -224,7 +224,7 @@ impl Session<'_> {
             shown.bound = bound;
         }
         let named = all.iter().copied().filter(|name| *name != ALL);
-        let used = shown.elsewhere.used_otherwise(named, &shown.notes);
+        let used = shown.elsewhere.used_otherwise(named, &shown.accesses);
         let used = used.into_iter().map(|(name, what)| (name.to_owned(), format!("{what}, which it uses,")));
         let compared = self.find_compared(boot, dir, &shown.elsewhere, &all, &shown.free)?;
         let held: Vec<(String, String)> = outcome.held.iter().chain(&shown.report.held).cloned().collect();
@@ -236,9 +236,9 @@ impl Session<'_> {
         Ok(Some((shown, (*outcome, again, begun))))
     }
 
-    /// Boots with other values of all of these facts, or else of as many as work: what is named by a relative path is found from its own
-    /// directory only, a host of another name has no address, and one of the variables (`more`) may lead to a file that has to be there. Takes
-    /// the rest out of `all`.
+    /// Boots with other values of all these facts, or else of as many as possible: a relative path works only from its
+    /// own directory, a host of another name has no address, and one of the variables (`more`) may lead to a file that
+    /// must exist. Removes the others from `all`.
     fn boot_with_most(
         &self,
         boot: &Boot<'_>,
@@ -265,8 +265,7 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Takes names that count anyway out of the file `more`, in which the front end has written names of variables for a boot as another start.
-    /// Returns whether there is one.
+    /// Removes inputs from the file `more`, the front end's list of further variables. Returns whether any are left.
     fn leave_more_variables(&self, dir: &ControlDir, reads: &Reads) -> Result<bool> {
         let file = dir.file("more");
         let Ok(names) = fs::read(&file) else { return Ok(false) };
@@ -279,7 +278,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Leaves so few names in the file `more` that they take less than [`FEW`]. Returns whether there are any.
+    /// Shortens the list of names in the file `more` to less than [`FEW`] bytes. Returns whether any are left.
     fn leave_few_variables(&self, dir: &ControlDir) -> Result<bool> {
         let file = dir.file("more");
         let Ok(names) = fs::read(&file) else { return Ok(false) };
@@ -295,7 +294,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Boots with other values of these facts. None where that does not work.
+    /// Boots with other values of these facts. None if that fails.
     pub(super) fn boot_with(
         &self,
         boot: &Boot<'_>,
@@ -307,7 +306,7 @@ impl Session<'_> {
         self.boot_otherwise(boot, dir, &environment, &folder, more)
     }
 
-    /// Boots in another environment or folder, and with what else is another, to compare what it comes to. None where that does not work.
+    /// Boots in another environment or folder, and with further differences, to compare the result. None if that fails.
     pub(super) fn boot_otherwise(
         &self,
         boot: &Boot<'_>,
@@ -320,7 +319,7 @@ impl Session<'_> {
         let other = Boot { environment, ..*boot };
         let ended = self.begin_otherwise(&other, dir, &watch).and_then(|running| self.end(running, &other, dir));
         leave_on_demand(boot.environment, dir)?;
-        self.told_otherwise(ended, boot)
+        self.end_otherwise(ended, boot)
     }
 
     /// Begins a boot that is compared with the first one.
@@ -330,15 +329,15 @@ impl Session<'_> {
         Ok(boot.begin(dir, watch)?)
     }
 
-    /// What such a boot tells at its end.
-    pub(super) fn told_otherwise(
+    /// The result of such a boot.
+    pub(super) fn end_otherwise(
         &self,
         ended: Result<(Outcome, Accesses)>,
         boot: &Boot<'_>,
     ) -> Result<Option<(Report, Accesses)>> {
         boot.interrupt.check()?;
         Ok(match ended {
-            Ok((Outcome::Written(report), notes)) => Some((*report, notes)),
+            Ok((Outcome::Written(report), accesses)) => Some((*report, accesses)),
             Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
             _ => None,
         })
@@ -346,7 +345,7 @@ impl Session<'_> {
 }
 
 impl OtherStart {
-    /// Whether another boot differs in nothing but noise.
+    /// Whether another boot differs only in noise.
     pub fn is_same(&self, other: &Report) -> bool {
         self.differs(other).all(|path| self.is_noise(path))
     }
@@ -355,7 +354,7 @@ impl OtherStart {
         self.noise.borrow().contains(path)
     }
 
-    /// The orders in which another boot differs, where it differs in nothing else but noise; else nothing.
+    /// The orders in which another boot differs; empty if it also differs otherwise, except in noise.
     pub fn orders_only<'a>(&self, other: &'a Report) -> Vec<&'a str> {
         let differs: Vec<&str> = self.differs(other).filter(|path| !self.is_noise(path)).collect();
         if differs.iter().all(|path| path.ends_with(ORDER)) {
@@ -365,24 +364,23 @@ impl OtherStart {
         }
     }
 
-    /// Where another boot differs.
+    /// The paths in which another boot differs.
     pub(super) fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
         other.differs.iter().map(String::as_str).chain(self.besides(other))
     }
 
-    /// In what another boot differs besides what it holds.
+    /// Differences of another boot besides its objects.
     fn besides<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> + use<'a> {
         let output = (other.said && !self.says).then_some(OUTPUT);
         let attributes = (other.repeated != self.repeated).then_some(ATTRIBUTES);
         output.into_iter().chain(attributes)
     }
 
-    /// Takes out of what counts what need not, and adds what counts in its place. `environment`: that of the boot; `start`: where
-    /// it was.
+    /// Removes what need not count, and adds what counts instead. `environment` and `start` are those of the boot.
     pub fn apply(
         &self,
         reads: &mut Reads,
-        notes: &mut Accesses,
+        accesses: &mut Accesses,
         environment: &Environment,
         start: &Path,
         ignored: &Ignored,
@@ -393,43 +391,45 @@ impl OtherStart {
         }
         for name in &self.free {
             match name.as_str() {
-                CWD if reads.asks_for_folder() && self.follow(notes, start, ignored) => reads.renew_folder(),
+                CWD if reads.asks_for_folder() && self.follow(accesses, start, ignored) => reads.renew_folder(),
                 CWD => {}
                 KERNEL if self.free.contains(KERNEL_VERSION) => reads.renew_system(KERNEL),
                 KERNEL | KERNEL_VERSION => {}
                 HOST => reads.renew_system(HOST),
                 ALL => reads.pick(&self.report.picked, self.largest, environment),
                 name if self.elsewhere.is_folder(name) => {
-                    self.found_below(name, notes, environment).into_iter().for_each(|found| reads.renew(name, found));
+                    self.found_below(name, accesses, environment)
+                        .into_iter()
+                        .for_each(|found| reads.renew(name, found));
                 }
-                "PATH" => self.along_path(notes, environment).into_iter().for_each(|found| reads.renew(name, found)),
+                "PATH" => self.along_path(accesses, environment).into_iter().for_each(|found| reads.renew(name, found)),
                 "PYTHONPATH" | "RUBYLIB" => {
-                    count_names(&self.elsewhere, (&self.notes, &self.report), reads, notes, searched)
+                    count_names(&self.elsewhere, (&self.accesses, &self.report), reads, accesses, searched)
                 }
                 name => reads.renew(name, Vec::new()),
             }
         }
     }
 
-    fn follow(&self, notes: &mut Accesses, start: &Path, ignored: &Ignored) -> bool {
-        let names = self.elsewhere.looked_up(&self.notes, &self.report.importers);
+    fn follow(&self, accesses: &mut Accesses, start: &Path, ignored: &Ignored) -> bool {
+        let names = self.elsewhere.looked_up(&self.accesses, &self.report.importers);
         names.is_some_and(|names| {
-            // What is looked up by the same name from wherever the program is started has nothing to do with that.
-            let by_itself = |path: &Path| self.notes.places.contains_key(path);
-            elsewhere::follow(&names, start, notes, ignored, by_itself)
+            // A path that both boots look up by the same name does not depend on the start directory.
+            let by_itself = |path: &Path| self.accesses.places.contains_key(path);
+            elsewhere::follow(&names, start, accesses, ignored, by_itself)
         })
     }
 
-    /// What was looked for along PATH, and where it is. None where the boot has not looked in the same places.
-    fn along_path(&self, notes: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
+    /// The names looked up along PATH, and where they are. None if the boot did not look in the same places.
+    fn along_path(&self, accesses: &Accesses, environment: &Environment) -> Option<Vec<Vec<u8>>> {
         let path = environment.value("PATH")?;
         let directories: Vec<PathBuf> = std::env::split_paths(path).collect();
         let mut rows = Vec::new();
-        for name in self.elsewhere.looked_up_below("PATH", &self.notes)? {
-            // The boot has looked at each of them up to the one that it took. Where it went on, what it found was not what it wanted.
+        for name in self.elsewhere.looked_up_below("PATH", &self.accesses)? {
+            // The boot tried each up to the one that it used. If it continued, a file that it found was not suitable.
             let places = directories.iter().map(|directory| directory.join(&name));
-            let looked_at: Vec<_> = places.map_while(|place| Some((notes.places.get(&place)?, place))).collect();
-            let there = |(note, _): &&(&PathAccess, PathBuf)| *note.found() != State::Absent;
+            let looked_at: Vec<_> = places.map_while(|place| Some((accesses.places.get(&place)?, place))).collect();
+            let there = |(access, _): &&(&PathAccess, PathBuf)| *access.found() != State::Absent;
             let found = match looked_at.split_last()? {
                 (_, before) if before.iter().any(|place| there(&place)) => return None,
                 (last, _) if there(&last) => Some(last.1.clone()),
@@ -442,7 +442,7 @@ impl OtherStart {
     }
 }
 
-/// Environment, folder and the rest of a boot with other values of these facts.
+/// Environment, folder and further differences of a boot with other values of these facts.
 pub(super) fn values_of(boot: &Boot<'_>, elsewhere: &Elsewhere, names: &[&str]) -> (Environment, PathBuf, Otherwise) {
     let (of_system, variables): (Vec<_>, Vec<_>) = boot
         .facts
@@ -464,8 +464,8 @@ pub(super) fn values_of(boot: &Boot<'_>, elsewhere: &Elsewhere, names: &[&str]) 
     (boot.environment.with_values(&values), folder, more)
 }
 
-/// Those of these facts by which boots differ, with an object that shows it: `differs` tells which one differs where these alone are others. All of
-/// them, where no part does by itself. `path`: the object that differs with all.
+/// The facts among these that make boots differ, with an object: `differs` returns the object that differs if only
+/// these are changed. All facts, if no part makes a difference alone. `path` is the object that differs with all.
 fn bound_among(
     names: &[&str],
     path: String,

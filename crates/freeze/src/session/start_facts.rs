@@ -1,4 +1,4 @@
-//! Facts about a start that have other values in the boot as another start.
+//! Facts about a start whose values differ in the boot as another start.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -14,17 +14,17 @@ use super::Session;
 use crate::boot::Boot;
 use crate::report::Report;
 
-/// Variables of which there are other values in any case: paths and names, of which one does as well as another.
+/// Variables that are always changed: paths and names, of which one value is as good as another.
 pub(super) const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 
 /// Facts that are names.
 const NAMES: [&str; 3] = ["USER", "LOGNAME", HOST];
 
-/// Other variables are tried as long as their names and values have no more bytes than this.
+/// Maximum length of the name and of the value of any other variable that is changed (bytes).
 const LONGEST: usize = 200;
 
 impl Session<'_> {
-    /// Facts about a start, and what they are in the image.
+    /// Facts about a start, with their values in the image.
     pub(super) fn facts_of_start(&self, environment: &Environment) -> Vec<(OsString, OsString)> {
         let Ok(directory) = std::env::current_dir() else { return Vec::new() };
         let set = VARIABLES.iter().filter_map(|name| Some((OsString::from(name), environment.value(name)?.to_owned())));
@@ -37,8 +37,9 @@ impl Session<'_> {
         [(CWD.into(), directory.into_os_string())].into_iter().chain(set).chain(system).collect()
     }
 
-    /// Other variables that the program has read, and of whose values one may do as well as another: paths of directories that are there or not, and
-    /// the names of the user and of the host. Not those by which its runtime finds libraries and itself.
+    /// Other variables that the program has read and that may have any such value: paths of existing or missing
+    /// directories, and the names of the user and of the host. Without those by which its runtime finds libraries and
+    /// itself.
     pub(super) fn more_variables(&self, boot: &Boot<'_>, first: &Report) -> Vec<(OsString, OsString)> {
         let known = |wanted: &OsStr| boot.facts.iter().any(|(name, _)| name == wanted);
         let is_name = |name: &OsStr| NAMES.iter().any(|known| name == *known);
@@ -53,7 +54,7 @@ impl Session<'_> {
         let read = read.filter(|name| boot.environment.leaves(name));
         let set = read.filter_map(|name| Some((name.clone(), boot.environment.value(name.to_str()?)?.to_owned())));
         set.filter(|(name, value)| {
-            // The name of a program says more than where it is.
+            // The path of a program says more than where the program is.
             let is_directory = || is_plain_path(value) && !Path::new(value).is_file();
             name.len() + value.len() <= LONGEST && (is_directory() || names.contains(&value))
         })
@@ -61,7 +62,8 @@ impl Session<'_> {
     }
 }
 
-/// Whether this is an absolute path like most, without anything that a program may treat in another way. The front ends take no others.
+/// Whether this is an ordinary absolute path, without anything that a program may treat differently. The front ends
+/// accept no others.
 fn is_plain_path(value: &OsStr) -> bool {
     let is_plain = |part: &[u8]| {
         !matches!(part, b"" | b"." | b"..")
@@ -70,7 +72,7 @@ fn is_plain_path(value: &OsStr) -> bool {
     value.as_bytes().strip_prefix(b"/").is_some_and(|rest| rest.split(|&byte| byte == b'/').all(is_plain))
 }
 
-/// Whether this is what uname(2) tells.
+/// Whether uname(2) returns this fact.
 pub(super) fn is_of_system(name: &str) -> bool {
     matches!(name, HOST | KERNEL | KERNEL_VERSION)
 }

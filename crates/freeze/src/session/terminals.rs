@@ -1,5 +1,5 @@
-//! A boot at a terminal where the others had none, or the other way round: a program that has asked, and comes to the same state, needs no
-//! images of its own for the two.
+//! A boot at a terminal if the others had none, or the other way round: a program that asks for its terminal and comes
+//! to the same state needs no separate images for the two.
 
 use judge::reads::Reads;
 use recorder::Accesses;
@@ -12,14 +12,15 @@ use crate::boot::Boot;
 use crate::control_dir::ControlDir;
 use crate::outcome::Result;
 
-/// Terminals of sizes that hardly anything else has: a program may take no more than it needs, or no less.
+/// Unusual terminal sizes, one large and one small: a program may depend on a minimum or a maximum.
 const LARGE: Terminal = Terminal { streams: [true; 3], columns: 211, rows: 53 };
 const SMALL: Terminal = Terminal { streams: [true; 3], columns: 37, rows: 11 };
 
 impl Session<'_> {
-    /// Takes out of `reads` whether a stream is a terminal where the program has asked for it and comes to the same with and without one, and the size of
-    /// one where it comes to the same with another; also in the starts that the image serves as well, `alike`. What C code keeps of it, nobody can
-    /// see. The rest as for `try_everyday_values`.
+    /// Removes from `reads` whether a stream is a terminal, if the program asked and comes to the same state with and
+    /// without one, and the size, if it comes to the same state with another; both also in the other starts that the
+    /// image serves (`alike`). What C code keeps of it cannot be observed. The other arguments are those of
+    /// `try_everyday_values`.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn try_other_terminal(
         &self,
@@ -29,31 +30,31 @@ impl Session<'_> {
         first: &Reads,
         alike: &[Values],
         reads: &mut Reads,
-        notes: &mut Accesses,
+        accesses: &mut Accesses,
     ) -> Result<()> {
         if !reads.asks_for_terminal() || !LARGE.is_available() {
             return Ok(());
         }
         let starts: Vec<Values> = [Values::new()].into_iter().chain(alike.iter().cloned()).collect();
         let other = if boot.terminal.is_none() { Some(LARGE) } else { None };
-        // In an image that is in no store, there is a variant for terminals because it makes a difference.
+        // Outside a store, there is a variant for terminals because it makes a difference.
         let is_split = self.request.store.is_none() && boot.terminal.is_some();
-        let mut is_served = !is_split && self.is_alike_at(other, boot, dir, &starts, shown, first, reads, notes)?;
-        // The program may want one of them to be a terminal, and another one not; it has asked for that in one of the boots.
+        let mut is_served = !is_split && self.is_alike_at(other, boot, dir, &starts, shown, first, reads, accesses)?;
+        // The program may want one of them to be a terminal, and another one not; it asked in one of the boots.
         let asked = reads.streams_asked_for();
         let singles = (0..3).filter(|_| asked.iter().filter(|is_asked| **is_asked).count() > 1);
         for stream in singles.filter(|stream| asked[*stream]) {
             let single = Terminal { streams: [0, 1, 2].map(|it| it == stream), ..LARGE };
             is_served =
-                is_served && self.is_alike_at(Some(single), boot, dir, &starts[..1], shown, first, reads, notes)?;
+                is_served && self.is_alike_at(Some(single), boot, dir, &starts[..1], shown, first, reads, accesses)?;
         }
         let mut are_sizes_served = reads.asks_for_size() && (is_served || boot.terminal.is_some());
         let streams = boot.terminal.map_or([true; 3], |own| own.streams);
-        // The large one was tried above where the image is for starts without any.
+        // The large size was tried above if the image is for starts without a terminal.
         for size in if boot.terminal.is_none() { &[SMALL][..] } else { &[LARGE, SMALL] } {
             let terminal = Some(Terminal { streams, ..*size });
             are_sizes_served =
-                are_sizes_served && self.is_alike_at(terminal, boot, dir, &starts, shown, first, reads, notes)?;
+                are_sizes_served && self.is_alike_at(terminal, boot, dir, &starts, shown, first, reads, accesses)?;
         }
         if is_served {
             reads.serve_all_terminals();
@@ -64,7 +65,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether boots at this terminal, or without one, come to the same state. If so, what they have read counts, too.
+    /// Whether boots at this terminal, or without one, come to the same state. If so, their reads count, too.
     #[allow(clippy::too_many_arguments)]
     fn is_alike_at(
         &self,
@@ -75,15 +76,15 @@ impl Session<'_> {
         shown: &OtherStart,
         first: &Reads,
         reads: &mut Reads,
-        notes: &mut Accesses,
+        accesses: &mut Accesses,
     ) -> Result<bool> {
         let boot = Boot { terminal, ..*boot };
         let values: Vec<&Values> = starts.iter().collect();
         let booted = self.boot_alike(&boot, dir, &values, shown, first)?;
         let Some(booted) = booted.into_iter().collect::<Option<Vec<_>>>() else { return Ok(false) };
-        for (more, accesses) in booted {
+        for (more, others) in booted {
             reads.add_those_of(&more, first);
-            notes.add_those_of(accesses);
+            accesses.add_those_of(others);
         }
         Ok(true)
     }

@@ -1,6 +1,6 @@
-//! The variants of one image: each is a boot with what other boots have shown of it. A program to which a terminal makes a difference has
-//! variants for starts at one and for all others, and so has one that is bound to the encoding of its locale for starts in C and in UTF-8; in
-//! a store each kind has images of its own, made when such a start comes.
+//! The variants of one image: each is a boot with the results of other boots. If a terminal makes a difference to a
+//! program, it has variants for starts at a terminal and for all others. If it is bound to the encoding of its locale,
+//! it has variants for C and for UTF-8. In a store each kind has its own image instead, made when such a start comes.
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
@@ -38,41 +38,41 @@ const SHARED_LAYOUT: &str =
     "the variants have the same memory layout, since the kernel gives every process the same one: address \
     randomization is switched off here (kernel.randomize_va_space, setarch -R)";
 
-/// The locale of text in UTF-8 that every C library has.
+/// The UTF-8 locale that every C library has.
 const UTF8_LOCALE: &str = "C.UTF-8";
 
-/// What the recorder could not see.
+/// A warning about a process that the recorder could not watch.
 const HIDDEN: &str =
     "a process that the program started while it booted keeps its memory from others, so the files that it read \
     are not known: the image does not become stale when they change";
 
-/// What came of assembling an image.
+/// The result of assembling an image.
 pub(super) enum Made {
-    /// It has its name.
+    /// The image was renamed into place.
     Image(Box<Written>),
-    /// It does not do what a training run has done, and was not kept. What it does, in words.
+    /// The image does not do what a training run did, and was dropped; with the difference in words.
     Disproved(String),
 }
 
-/// An image in the making, and what is to be said of it.
+/// An image under construction, with its messages.
 struct Making<'a> {
     assembly: Assembly<'a>,
-    /// For which starts each variant is.
+    /// The kind of starts that each variant serves.
     kinds: Vec<StartKind>,
     lacks: Lacks,
     warnings: Vec<String>,
-    /// The environment, with what is known of the secrets in it.
+    /// The environment, with the results about its secrets.
     checked: Environment,
-    /// What the first boot has told.
+    /// The report of the first boot.
     first: Option<Report>,
 }
 
-/// What all variants of an image are made of.
+/// The common inputs of all variants.
 #[derive(Clone, Copy)]
 struct Parts<'a> {
     output: &'a Path,
     dir: &'a ControlDir,
-    /// With what the runtime reads before the front end runs.
+    /// Includes what the runtime reads before the front end runs.
     environment: &'a Environment,
     trainer: &'a Trainer<'a>,
     profile: &'a Profile,
@@ -81,7 +81,8 @@ struct Parts<'a> {
 }
 
 impl Session<'_> {
-    /// Boots and assembles. `environment`: with what the runtime reads before the front end runs; `lacks`: what the image cannot have.
+    /// Boots and assembles. `environment` includes what the runtime reads before the front end runs; `lacks` is what
+    /// the image cannot have.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn assemble(
         &self,
@@ -154,8 +155,8 @@ impl Session<'_> {
         })))
     }
 
-    /// Adds as many variants for starts at a terminal, where that makes a difference, and the image is in no store. Training runs, which are made
-    /// without one, say nothing about them.
+    /// Adds as many variants for starts at a terminal, if that makes a difference and the image is in no store.
+    /// Training runs, which have no terminal, say nothing about them.
     fn add_variants_for_other_terminal(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<()> {
         let makes_difference = making.first.as_ref().is_some_and(|report| report.reads.depends_on_terminal());
         if !makes_difference || !self.may_have_another_kind(making) {
@@ -172,8 +173,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Adds as many variants for starts without a terminal in the locale C where an image is for text in UTF-8 alone, or the other way round, and
-    /// is in no store. Training runs, which have the locale of the freeze, say nothing about them.
+    /// Adds as many variants for starts without a terminal in the locale C if the image is only for UTF-8, or the other
+    /// way round, and is in no store. Training runs, which have the locale of the freeze, say nothing about them.
     fn add_variants_for_other_locale(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<()> {
         let Some(first) = making.first.as_ref().filter(|_| self.may_have_another_kind(making)) else { return Ok(()) };
         let other = match (EnvironmentInputs { environment: &making.checked, reads: &first.reads }).one_text() {
@@ -197,12 +198,13 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Whether the image may have variants for one more kind of starts. A store has images of their own for these.
+    /// Whether the image may have variants for one more kind of starts. A store has separate images for these.
     fn may_have_another_kind(&self, making: &Making<'_>) -> bool {
         self.request.store.is_none() && making.kinds.len() as u32 + self.request.variants <= MAX_VARIANTS
     }
 
-    /// Adds variants for one more kind of starts. `which`: those, for the warning if that cannot be. Returns whether it could.
+    /// Adds variants for one more kind of starts. `which` describes the kind for the warning if that fails. Returns
+    /// whether it succeeded.
     fn add_kind(&self, parts: &Parts<'_>, making: &mut Making<'_>, which: &str) -> Result<bool> {
         for _ in 0..self.request.variants {
             let why = match self.add_variant(parts, making) {
@@ -219,8 +221,9 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// Boots, learns from other boots what counts, and adds what that comes to. Returns why that is no variant of the image: what a training run from it
-    /// did that came out differently, or that it prints while it boots what the first one does not.
+    /// Boots, learns from other boots what counts, and adds the result as a variant. Returns why it is no variant of
+    /// the image: a training run from it came out differently, or it prints something during the boot that the first
+    /// one does not.
     fn add_variant(&self, parts: &Parts<'_>, making: &mut Making<'_>) -> Result<Option<String>> {
         let Parts { output, dir, environment, trainer, profile, variables } = *parts;
         let command = fallback_command(self.runtime, self.main);
@@ -252,13 +255,13 @@ impl Session<'_> {
             limit: None,
             terminal,
         };
-        let (mut report, mut notes, mut begun) = self.boot(&boot, dir)?;
+        let (mut report, mut accesses, mut begun) = self.boot(&boot, dir)?;
         Point::AfterDump.reached();
         self.interrupt.check()?;
         if making.first.as_ref().is_some_and(|first| report.said && !first.said) {
             return Ok(Some("the program prints something while it boots".to_owned()));
         }
-        let other_start = self.start_otherwise(&boot, dir, &mut report, &mut notes, &mut begun)?;
+        let other_start = self.start_otherwise(&boot, dir, &mut report, &mut accesses, &mut begun)?;
         let boot = Boot { facts: other_start.as_ref().map_or(&facts, |shown| &shown.facts), ..boot };
         self.progress.step(&Step::Inputs);
         let known = report.reads.guards.iter().map(OsString::from);
@@ -266,16 +269,16 @@ impl Session<'_> {
             self.request.guards.iter().chain(&report.guards).chain(&self.recipe.guards).cloned().chain(known).collect();
         let bytecode = environment.value("PYTHONPYCACHEPREFIX");
         let ignored = Ignored::new(output, self.request.installation.own_files(), bytecode);
-        report.reads.facts.extend(attributes::bound_to(&report.repeated, &notes.set));
+        report.reads.facts.extend(attributes::bound_to(&report.repeated, &accesses.set));
         if let Some(shown) = &other_start {
             let first = report.reads.clone();
-            shown.apply(&mut report.reads, &mut notes, environment, &start, &ignored, &report.searched);
-            let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut notes)?;
-            self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut notes)?;
-            shown.forget_places_at_home(&report.reads, &mut notes, environment);
+            shown.apply(&mut report.reads, &mut accesses, environment, &start, &ignored, &report.searched);
+            let alike = self.try_everyday_values(&boot, dir, shown, &first, &mut report.reads, &mut accesses)?;
+            self.try_other_terminal(&boot, dir, shown, &first, &alike, &mut report.reads, &mut accesses)?;
+            shown.forget_places_at_home(&report.reads, &mut accesses, environment);
         }
         if self.runtime.language == Language::Python {
-            home::follow_user_site(&mut report.reads, &mut notes, environment);
+            home::follow_user_site(&mut report.reads, &mut accesses, environment);
         }
         if report.secrets.were_read && number == 1 {
             making.checked.compares_forms = self.check_secrets(&boot, dir, &report)?;
@@ -287,7 +290,7 @@ impl Session<'_> {
             report.reads.places.entry((fact_kind::CWD, 0)).or_insert_with(|| file.display().to_string());
         }
         report.warnings.extend(boot.warning());
-        report.warnings.extend(boot_inputs::warning(&notes, &report.importers, &Temporary::new(environment)));
+        report.warnings.extend(boot_inputs::warning(&accesses, &report.importers, &Temporary::new(environment)));
         if number == 1 {
             making.lacks.compare(report.learnt.len(), self.request.store.as_ref());
         }
@@ -296,7 +299,7 @@ impl Session<'_> {
         let of_recipes = self.request.store.iter().flat_map(|_| recipes::own_files(self.runtime.language));
         let loaded: Vec<PathBuf> = report.loaded.iter().cloned().chain(of_recipes).collect();
         let booted = Booted {
-            notes: &notes,
+            accesses: &accesses,
             loaded: &loaded,
             importers: &report.importers,
             ignored: &ignored,
@@ -321,7 +324,7 @@ impl Session<'_> {
             max_age: making.lacks.max_age(self.request),
             max_thaws: self.request.max_thaws,
             guards: &guards,
-            info: &self.info(environment, &report, &notes),
+            info: &self.info(environment, &report, &accesses),
         })?;
         self.interrupt.check()?;
         if let Some(how) = disproved {
@@ -330,7 +333,7 @@ impl Session<'_> {
         report.warnings.extend(late_plugins::warnings(&report.loaded));
         let warnings = &mut making.warnings;
         warnings.extend(report.warnings.iter().filter(|it| !warnings.contains(it)).cloned().collect::<Vec<_>>());
-        if notes.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
+        if accesses.hidden && !warnings.iter().any(|warning| warning == HIDDEN) {
             warnings.push(HIDDEN.to_owned());
         }
         making.first.get_or_insert(report);
@@ -338,8 +341,8 @@ impl Session<'_> {
         Ok(None)
     }
 
-    /// Fails where an image of the store would be made in a directory that somebody has removed meanwhile: a boot there is not like one in any
-    /// other, and no start would find the image useful.
+    /// Fails if the directory of a store's image was removed meanwhile: a boot there differs from one in any other
+    /// directory, and no start could use the image.
     fn check_directory(&self) -> Result<()> {
         match std::env::current_dir() {
             Err(error) if self.request.store.is_some() => Err(Stop::Failed(Failure::passing(format!(
