@@ -254,18 +254,18 @@ impl<'a> Assembly<'a> {
     /// only, since a launcher trusts no other file.
     fn mode(&self) -> u32 {
         let mode = 0o755 & !ThisProcess::FOR_BOOT.umask();
-        self.readers.as_ref().map_or(mode, |readers| readers.limit(mode)) | 0o500
+        self.readers.as_ref().map_or(mode, |readers| readers.permitted_bits(mode)) | 0o500
     }
 
     /// Why the image at `output` is not executable for everybody whom the umask permits, if others could reach it and
     /// could start the program `executed`.
-    pub fn closed(&mut self, output: &Path, executed: &Path) -> Option<String> {
+    pub fn restriction_message(&mut self, output: &Path, executed: &Path) -> Option<String> {
         let mode = self.mode();
         let readers = self.readers.as_mut()?;
-        let closed = readers.closed()?.display().to_string();
+        let closed = readers.restrictive_file()?.display().to_string();
         let is_news = mode & 0o077 != 0o755 & !ThisProcess::FOR_BOOT.umask() & 0o077
-            && !readers.closes(output.parent().unwrap_or(Path::new("/")))
-            && !readers.closes(executed);
+            && !readers.restricts(output.parent().unwrap_or(Path::new("/")))
+            && !readers.restricts(executed);
         is_news.then(|| {
             format!("the image has mode {mode:04o}: the boot has read {closed}, and who may not read that may not read the image either")
         })

@@ -135,7 +135,7 @@ pub struct Running<'a> {
 impl<'a> Boot<'a> {
     /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
     pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        self.begin(dir, watch)?.end()
+        self.begin(dir, watch)?.wait_for_end()
     }
 
     /// Starts a boot without waiting for its end; call [`Running::end`] for that.
@@ -161,7 +161,7 @@ impl<'a> Boot<'a> {
         // A second boot repeats the program's output, or complains about leftovers of the first.
         let output = match watch {
             Watch::Inputs => self.progress.program_output(),
-            _ => ProgramOutput::heard(),
+            _ => ProgramOutput::detecting(),
         };
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let is_seen = matches!(watch, Watch::Inputs);
@@ -332,7 +332,7 @@ impl<'a> Boot<'a> {
 
 impl Running<'_> {
     /// Watches the boot until its end or a signal.
-    pub fn end(mut self) -> Result<Ended> {
+    pub fn wait_for_end(mut self) -> Result<Ended> {
         let boot = self.boot;
         let ended = self.watch();
         if !matches!(ended, Ok(Ended::Exited(..))) {

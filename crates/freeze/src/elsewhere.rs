@@ -138,7 +138,7 @@ impl Elsewhere {
                 if access.written || access.made {
                     add(*name);
                 }
-            } else if let Some((name, _)) = places.iter().find(|(_, place)| is_in(path, access, &place.above)) {
+            } else if let Some((name, _)) = places.iter().find(|(_, place)| is_access_to(path, access, &place.above)) {
                 let is_named = |place: &Place| place.folders.iter().any(|folder| has(&folder.to_string_lossy()));
                 let named: Vec<_> = places.iter().filter(|(_, place)| is_named(place)).map(|(name, _)| *name).collect();
                 let names = if named.is_empty() { vec![*name] } else { named };
@@ -218,7 +218,7 @@ impl Elsewhere {
             return None;
         }
         let is_beside =
-            |path: &Path, access: &PathAccess| is_in(path, access, &place.above) && !path.starts_with(folder);
+            |path: &Path, access: &PathAccess| is_access_to(path, access, &place.above) && !path.starts_with(folder);
         if accesses.places.iter().any(|(path, access)| is_beside(path, access)) {
             return None;
         }
@@ -243,7 +243,7 @@ pub struct Otherwise {
 
 /// Whether an access is to a folder or below it. The folder itself must be listed to count: any look-up of a file
 /// checks for links on the way.
-fn is_in(path: &Path, access: &PathAccess, folder: &Path) -> bool {
+fn is_access_to(path: &Path, access: &PathAccess, folder: &Path) -> bool {
     path.starts_with(folder) && (path != folder || access.listed.is_some())
 }
 
@@ -273,7 +273,7 @@ fn stem(name: &OsStr) -> OsString {
 
 /// Makes the boot's look-ups below `start` relative to the start directory, if the other boot made them below its
 /// folder, too (`looked_up`). Returns whether these are all absolute look-ups there, except those of `by_itself`.
-pub fn follow(
+pub fn make_relative(
     looked_up: &BTreeSet<PathBuf>,
     start: &Path,
     accesses: &mut Accesses,

@@ -13,7 +13,7 @@ use failure::{Failure, Result};
 use image_file::{differences, on_noexec_mount, ImageFile};
 use runtime::terminal::Terminal;
 
-use super::rehearse::ways;
+use super::rehearse::ways_to_start;
 
 /// Time limit of the first start, which may have to compare the contents of all inputs.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -32,7 +32,7 @@ pub struct StartKind {
 /// Fails with all reasons why it did not thaw.
 pub fn first_start(image: &Path, said: &Path, kind: &StartKind) -> Result<Duration> {
     let cannot = |error| Failure::io("write", said, &error);
-    for mut way in ways(image) {
+    for mut way in ways_to_start(image) {
         way.command.env("SNAPBOOT_REHEARSE", "1").stderr(File::create(said).map_err(cannot)?);
         for (name, value) in &kind.variables {
             match value {

@@ -36,7 +36,7 @@ pub struct Left {
 
 /// The outermost paths that the boot created and that still exist. Compiled code does not count: any start would find
 /// it.
-pub fn left(accesses: &Accesses, dir: &ControlDir) -> Vec<Left> {
+pub fn find(accesses: &Accesses, dir: &ControlDir) -> Vec<Left> {
     let is_left = |(path, access): &(&PathBuf, &PathAccess)| {
         access.made && access.state == State::Absent && path.symlink_metadata().is_ok() && !path.starts_with(dir.path())
     };
@@ -185,7 +185,7 @@ mod tests {
             PathAccess { made: true, state: State::Directory, ..PathAccess::default() },
         );
         let found: Vec<(PathBuf, &str)> =
-            left(&accesses, &dir).into_iter().map(|left| (left.path, left.kind)).collect();
+            find(&accesses, &dir).into_iter().map(|left| (left.path, left.kind)).collect();
         assert_eq!(found, [(top.path().join("d"), "folder"), (top.path().join("x"), "file")]);
     }
 

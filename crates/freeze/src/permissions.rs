@@ -64,7 +64,7 @@ impl Readers {
             .places
             .iter()
             .filter(|(path, access)| {
-                let is_read = (access.read || access.written) && matches!(access.found(), State::File(_));
+                let is_read = (access.read || access.written) && matches!(access.target_state(), State::File(_));
                 is_read
                     && match ignored.reason(path, access, &accesses.places) {
                         Some(Reason::Image | Reason::FrontEnd) => false,
@@ -80,18 +80,18 @@ impl Readers {
     }
 
     /// The permission bits of `mode` that the files leave.
-    pub fn limit(&self, mode: u32) -> u32 {
+    pub fn permitted_bits(&self, mode: u32) -> u32 {
         let withheld = |may: bool, bits: u32| if may { 0 } else { bits };
         mode & !withheld(self.may.group, 0o070) & !withheld(self.may.others, 0o007)
     }
 
     /// A file that restricts; None if everybody may read everything.
-    pub fn closed(&self) -> Option<&Path> {
+    pub fn restrictive_file(&self) -> Option<&Path> {
         self.closed.as_deref()
     }
 
     /// Whether those who may not read the files cannot read this file, or enter this directory, either.
-    pub fn closes(&mut self, path: &Path) -> bool {
+    pub fn restricts(&mut self, path: &Path) -> bool {
         let may = self.who_may(path);
         (self.may.group || !may.group) && (self.may.others || !may.others)
     }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     /// The bits of 0755 that a file of that mode, in a directory of that mode, leaves to a group.
-    fn left(file: u32, directory: u32, is_of_group: bool) -> u32 {
+    fn remaining_bits(file: u32, directory: u32, is_of_group: bool) -> u32 {
         let top = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir_in("/tmp").unwrap();
         let folder = top.path().join("folder");
         create_dir(&folder).unwrap();
@@ -148,25 +148,25 @@ mod tests {
         let gid = folder.metadata().unwrap().gid();
         let mut readers = Readers::new(if is_of_group { gid } else { gid + 1 });
         readers.add(&folder.join("file"));
-        readers.limit(0o755)
+        readers.permitted_bits(0o755)
     }
 
     #[test]
     fn bits_of_files_and_of_directories_above_them_count() {
-        assert_eq!(left(0o644, 0o755, true), 0o755);
-        assert_eq!(left(0o600, 0o755, true), 0o700);
-        assert_eq!(left(0o640, 0o755, true), 0o750);
-        assert_eq!(left(0o640, 0o755, false), 0o700, "of another group");
-        assert_eq!(left(0o644, 0o700, true), 0o700);
-        assert_eq!(left(0o644, 0o711, true), 0o755, "who knows the name may read it");
-        assert_eq!(left(0o644, 0o750, true), 0o750);
+        assert_eq!(remaining_bits(0o644, 0o755, true), 0o755);
+        assert_eq!(remaining_bits(0o600, 0o755, true), 0o700);
+        assert_eq!(remaining_bits(0o640, 0o755, true), 0o750);
+        assert_eq!(remaining_bits(0o640, 0o755, false), 0o700, "of another group");
+        assert_eq!(remaining_bits(0o644, 0o700, true), 0o700);
+        assert_eq!(remaining_bits(0o644, 0o711, true), 0o755, "who knows the name may read it");
+        assert_eq!(remaining_bits(0o644, 0o750, true), 0o750);
     }
 
     #[test]
     fn what_is_gone_was_for_nobody_else() {
         let mut readers = Readers::new(0);
         readers.add(Path::new("/nowhere/at/all"));
-        assert_eq!(readers.limit(0o755), 0o700);
-        assert_eq!(readers.closed(), Some(Path::new("/nowhere/at/all")));
+        assert_eq!(readers.permitted_bits(0o755), 0o700);
+        assert_eq!(readers.restrictive_file(), Some(Path::new("/nowhere/at/all")));
     }
 }

@@ -75,7 +75,7 @@ impl ProgramOutput {
     }
 
     /// Discards the output, but detects whether there was any.
-    pub(crate) fn heard() -> io::Result<Self> {
+    pub(crate) fn detecting() -> io::Result<Self> {
         let (listener, pipe) = Listener::on_pipe()?;
         let stdout = pipe.try_clone()?.into();
         Ok(ProgramOutput { stdout, stderr: pipe.into(), finish: Box::new(|| listener.has_heard()) })

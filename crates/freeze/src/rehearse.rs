@@ -48,9 +48,9 @@ pub fn rehearse(
     environment: &Environment,
     terminal: Option<&Terminal>,
 ) -> UsedPages {
-    let mut rehearsals = ways(image).filter_map(|mut way| {
+    let mut rehearsals = ways_to_start(image).filter_map(|mut way| {
         let value = if way.is_confined { "confined" } else { "1" };
-        way.command.env_clear().envs(environment.shown().cloned()).env("SNAPBOOT_REHEARSE", value);
+        way.command.env_clear().envs(environment.visible().cloned()).env("SNAPBOOT_REHEARSE", value);
         way.command.stderr(Stdio::null());
         way.run(LIMIT, terminal, |child| UsedPages::read(child, mappings).ok())?.0
     });
@@ -65,7 +65,7 @@ pub struct Way {
 }
 
 /// The ways to start an image, best first.
-pub fn ways(image: &Path) -> impl Iterator<Item = Way> {
+pub fn ways_to_start(image: &Path) -> impl Iterator<Item = Way> {
     let confined = confined::command(image).ok().map(|command| Way { command, is_confined: true });
     confined.into_iter().chain([Way { command: Command::new(image), is_confined: false }])
 }
@@ -86,10 +86,10 @@ impl Way {
         let mut begun = Instant::now();
         let mut child = self.command.spawn().ok()?;
         let pid = Pid::from_child(&child);
-        let mut has_stopped = stops(pid, limit);
+        let mut has_stopped = wait_for_stop(pid, limit);
         if has_stopped && self.is_confined {
             begun = Instant::now();
-            has_stopped = kill_process(pid, Signal::CONT).is_ok() && stops(pid, limit);
+            has_stopped = kill_process(pid, Signal::CONT).is_ok() && wait_for_stop(pid, limit);
         }
         let took = begun.elapsed();
         let seen = has_stopped.then(|| (look(&child), took));
@@ -99,7 +99,7 @@ impl Way {
 }
 
 /// Waits until the process has stopped itself; false if it ended or exceeded the limit.
-fn stops(process: Pid, limit: Duration) -> bool {
+fn wait_for_stop(process: Pid, limit: Duration) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < limit {
         match waitpid(Some(process), WaitOptions::UNTRACED | WaitOptions::NOHANG) {

@@ -125,8 +125,8 @@ pub fn outcome(
         |name: &str| Entries::read(&dir.file(name)).map_err(|error| Failure::io("read", &dir.file(name), &error));
     let report = read("report")?;
     // A child that ran trial imports first adds its look-ups.
-    let mut importers = Importer::all(&report);
-    importers.extend(Importer::all(&read("importers")?));
+    let mut importers = Importer::parse_all(&report);
+    importers.extend(Importer::parse_all(&read("importers")?));
     let (notes, mut findings): (Vec<_>, Vec<_>) =
         findings::read(&read("findings")?).into_iter().partition(Finding::is_note);
     let site = if report.all("site").next().is_some() { read("site")? } else { Entries::default() };
@@ -168,7 +168,7 @@ pub fn outcome(
             learnt: report.texts("learnt").collect(),
             patterns: report.texts("patterns").next().and_then(|count| count.parse().ok()).unwrap_or_default(),
             left_out: report.pairs("left_out").map(texts).collect(),
-            warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
+            warnings: report.texts("warning").chain(report.texts("repeats")).chain(kept_warnings(&report)).chain(notes.into_iter().map(|note| note.text)).collect(),
             left: report.texts("left").next(),
             guards: report.all("guard").map(OsString::from).collect(),
             secrets: Secrets { were_read: reads_secrets, derived: report.texts("derived").collect() },
@@ -263,7 +263,7 @@ fn signal_name(signal: i32) -> String {
 }
 
 /// Warnings about objects that keep a time from the boot, or the id of the process.
-fn kept(report: &Entries) -> impl Iterator<Item = String> + '_ {
+fn kept_warnings(report: &Entries) -> impl Iterator<Item = String> + '_ {
     [("time", "time"), ("pid", "process number")].into_iter().filter_map(|(key, what)| kept_as(report, key, what))
 }
 

@@ -233,7 +233,7 @@ impl Session<'_> {
         let begun = dir.now()?;
         let (outcome, accesses) = self.boot_once(boot, dir, &Watch::Inputs)?;
         let temporary = Temporary::new(boot.environment);
-        let mut left = leftovers::left(&accesses, dir);
+        let mut left = leftovers::find(&accesses, dir);
         let mut made = left.clone();
         let mut findings = match outcome {
             Outcome::Written(report) if left.is_empty() => return Ok((*report, accesses, begun)),
@@ -245,7 +245,7 @@ impl Session<'_> {
                 boot.interrupt.check()?;
                 match again {
                     Ok((outcome, accesses)) => {
-                        left = leftovers::left(&accesses, dir);
+                        left = leftovers::find(&accesses, dir);
                         made.extend_from_slice(&left);
                         match outcome {
                             Outcome::Written(report) if left.is_empty() => return Ok((*report, accesses, begun)),
@@ -271,7 +271,7 @@ impl Session<'_> {
             boot.interrupt.check()?;
             add_origins(&mut findings, &report::origins(dir));
             let others = match last {
-                Ok(Ended::Exited(exited)) => leftovers::left(&exited.accesses, dir),
+                Ok(Ended::Exited(exited)) => leftovers::find(&exited.accesses, dir),
                 _ => Vec::new(),
             };
             findings.extend(leftovers::findings(&left, &others, dir));
@@ -285,12 +285,12 @@ impl Session<'_> {
     }
 
     fn boot_once(&self, boot: &Boot<'_>, dir: &ControlDir, watch: &Watch) -> Result<(Outcome, Accesses)> {
-        self.end(boot.begin(dir, watch)?, boot, dir)
+        self.wait_for_end(boot.begin(dir, watch)?, boot, dir)
     }
 
     /// Waits for the end of a boot.
-    fn end(&self, running: Running<'_>, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Outcome, Accesses)> {
-        let Exited { status, accesses, said } = match running.end()? {
+    fn wait_for_end(&self, running: Running<'_>, boot: &Boot<'_>, dir: &ControlDir) -> Result<(Outcome, Accesses)> {
+        let Exited { status, accesses, said } = match running.wait_for_end()? {
             Ended::Exited(exited) => exited,
             Ended::Interrupted(signal) => return Err(Stop::Interrupted(signal)),
         };

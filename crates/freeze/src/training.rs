@@ -182,7 +182,7 @@ fn failed(arguments: &[OsString], ended: Option<ProcessOutput>, limit: Duration)
         None => format!("it did not end in {} minutes", limit.as_secs() / 60),
         Some(output) => format!("it ended without its exit handlers ({})", output.status),
     };
-    format!("nothing was learnt from the training run {:?}: {how}", shown(arguments))
+    format!("nothing was learnt from the training run {:?}: {how}", joined(arguments))
 }
 
 /// The last line that is not blank.
@@ -200,7 +200,7 @@ fn line(text: Option<String>) -> String {
 }
 
 /// Arguments as one text.
-fn shown(arguments: &[OsString]) -> String {
+fn joined(arguments: &[OsString]) -> String {
     arguments.join(OsStr::new(" ")).to_string_lossy().into_owned()
 }
 
@@ -385,7 +385,7 @@ impl Run {
                 format!("printed {} where an ordinary start prints {}", line(its), line(own))
             }
         };
-        format!("started from the image, {:?} {what}", shown(&self.arguments))
+        format!("started from the image, {:?} {what}", joined(&self.arguments))
     }
 
     fn is_same(&self, other: &ProcessOutput) -> bool {

@@ -72,10 +72,10 @@ impl DirectoryAnswer {
         let path = directory.join(name);
         match self {
             DirectoryAnswer::Absent | DirectoryAnswer::Below => State::read(&path) == State::Absent,
-            DirectoryAnswer::Directory => State::behind(&path) == State::Directory,
+            DirectoryAnswer::Directory => State::read_target(&path) == State::Directory,
             DirectoryAnswer::Plain => !matches!(State::read(&path), State::Absent | State::Link(_)),
             DirectoryAnswer::Link(target) => matches!(State::read(&path), State::Link(now) if now == *target),
-            DirectoryAnswer::Special => State::behind(&path) == State::Special,
+            DirectoryAnswer::Special => State::read_target(&path) == State::Special,
             DirectoryAnswer::Unlinked => !matches!(State::read(&path), State::Link(_)),
             DirectoryAnswer::Listing(answer_kind::FEATURES, known) => {
                 let has_none = |all: BTreeSet<OsString>| !all.iter().any(|it| is_new_with(directory, known, name, it));
@@ -96,14 +96,14 @@ impl DirectoryAnswer {
             DirectoryAnswer::Absent | DirectoryAnswer::Below => {
                 format!("{shown}: absent when it was looked for -> {}", words(&now))
             }
-            DirectoryAnswer::Directory => format!("{shown}: directory -> {}", words(&State::behind(&path))),
+            DirectoryAnswer::Directory => format!("{shown}: directory -> {}", words(&State::read_target(&path))),
             DirectoryAnswer::Plain | DirectoryAnswer::Unlinked => {
                 format!("{shown}: no symbolic link -> {}", words(&now))
             }
             DirectoryAnswer::Link(target) => {
                 format!("{shown}: symbolic link to {} -> {}", target.display(), words(&now))
             }
-            DirectoryAnswer::Special => format!("{shown}: special file -> {}", words(&State::behind(&path))),
+            DirectoryAnswer::Special => format!("{shown}: special file -> {}", words(&State::read_target(&path))),
             DirectoryAnswer::Listing(kind, _) => {
                 let names = selected_names(*kind, name);
                 format!("{}: lists other {names} than when the program booted", directory.display())

@@ -97,11 +97,11 @@ impl Head {
         if number >= MAX_VARIANTS {
             return Err(Error::OutOfRange { what: "the number of a variant", value: number.into() });
         }
-        Head::parse_at(Head::place(number as usize), area, file_size)
+        Head::parse_at(Head::head_offset(number as usize), area, file_size)
     }
 
     /// Where the head of a variant is, relative to the first head (bytes).
-    fn place(number: usize) -> usize {
+    fn head_offset(number: usize) -> usize {
         number.checked_sub(1).map_or(0, |index| VARIANTS_OFFSET + index * Head::SIZE)
     }
 
@@ -193,7 +193,7 @@ impl Head {
                 kinds: head.kinds.max(1),
                 ..*head
             };
-            let place = &mut area[Head::place(number)..];
+            let place = &mut area[Head::head_offset(number)..];
             head.encode(place);
             head.head_sum = checksum(&place[..Self::SUMMED]);
             head.encode(place);

@@ -28,7 +28,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     for address in [process.tid_address, process.robust_list, process.stack_end] {
         at_most("an address of the process", address, ADDRESS_END)?;
     }
-    let mut needed = Needed::all(&process, &tables.one(Section::Registers)?);
+    let mut needed = Needed::ranges(&process, &tables.one(Section::Registers)?);
     let files = tables.rows::<crate::MappedFile>(Section::Files)?.len();
     for mapping in tables.rows::<Mapping>(Section::Mappings)? {
         check_mapping(&mapping, head, files)?;
@@ -118,7 +118,7 @@ struct Needed {
 }
 
 impl Needed {
-    fn all(process: &Process, registers: &Registers) -> [Needed; 5] {
+    fn ranges(process: &Process, registers: &Registers) -> [Needed; 5] {
         let place = |what, start: u64, size: u64, protection| {
             // Nothing replaces an empty range.
             let end = if size == 0 { 0 } else { start.saturating_add(size) };

@@ -70,7 +70,8 @@ impl Environment {
                 picked.seen.push((name, value));
             } else if is_secret(&name, &value) {
                 let secret = Secret::new(name.clone(), value);
-                let pairs = if rule.is_some_and(Rule::acts) { &mut picked.seen } else { &mut picked.on_demand };
+                let pairs =
+                    if rule.is_some_and(Rule::affects_runtime) { &mut picked.seen } else { &mut picked.on_demand };
                 pairs.push((name, picked.fiction.value(&secret)));
                 picked.secrets.push(secret);
             } else if rule.is_some() {
@@ -87,7 +88,7 @@ impl Environment {
 
     /// The same with other placeholders.
     pub fn with_other_fiction(&self, form: Form) -> Self {
-        let mut other = Environment { fiction: self.fiction.other(form), ..self.clone() };
+        let mut other = Environment { fiction: self.fiction.with_form(form), ..self.clone() };
         for (name, value) in other.seen.iter_mut().chain(&mut other.on_demand) {
             if let Some(secret) = self.secrets.iter().find(|secret| secret.name == *name) {
                 *value = other.fiction.value(secret);
@@ -111,7 +112,7 @@ impl Environment {
 
     /// Whether a boot with another value of this variable is possible: the user has not named it, and it is not a
     /// secret.
-    pub fn leaves(&self, name: &OsStr) -> bool {
+    pub fn may_change(&self, name: &OsStr) -> bool {
         let is_named = is_under(&self.named, name) || is_under(&self.patterns_withheld, name);
         !is_named && !self.is_secret(name) && self.boot_only.iter().all(|(own, _)| own != name)
     }
@@ -124,7 +125,7 @@ impl Environment {
     /// The same, but the boot sees from its start what it read too early to get on demand, according to `reads`.
     pub fn with_seen_early(&self, reads: &Entries) -> Self {
         let mut picked = self.clone();
-        let reads = Event::all(reads);
+        let reads = Event::parse_all(reads);
         let reads_all = reads.iter().any(|event| event.kind == Kind::AllVariables);
         let is_read = |(name, _): &Pair| {
             reads.iter().any(|event| event.is_of_variable(name)) || (reads_all && !is_volatile(name.as_bytes()))
@@ -156,7 +157,7 @@ impl Environment {
 
     /// Names of all set variables but the volatile and the withheld ones.
     pub fn names(&self) -> impl Iterator<Item = &OsStr> {
-        self.shown().map(|(name, _)| name.as_os_str()).filter(|name| !is_volatile(name.as_bytes()))
+        self.visible().map(|(name, _)| name.as_os_str()).filter(|name| !is_volatile(name.as_bytes()))
     }
 
     /// What the boot sees from its start.
@@ -165,13 +166,13 @@ impl Environment {
     }
 
     /// What the boot sees from its start or on demand: a start with these is fresh.
-    pub fn shown(&self) -> impl Iterator<Item = &Pair> {
+    pub fn visible(&self) -> impl Iterator<Item = &Pair> {
         self.seen.iter().chain(&self.on_demand)
     }
 
     /// The value of a variable that the boot sees from its start or on demand.
     pub fn value(&self, name: &str) -> Option<&OsStr> {
-        self.shown().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
+        self.visible().find(|(seen, _)| seen == name).map(|(_, value)| value.as_os_str())
     }
 
     /// Whether C code read the variable's initial value, not one that the program has set.
@@ -249,7 +250,7 @@ pub(crate) mod tests {
         let read = ["B", "TERM", "C"].map(|name| (Kind::Variable, name));
         assert_eq!(names(early(&read).seen()), ["B", "TERM"]);
         let all = early(&[(Kind::AllVariables, "*")]);
-        assert_eq!((names(all.seen()), names(all.shown())), (vec!["A", "B"], vec!["A", "B", "TERM"]));
+        assert_eq!((names(all.seen()), names(all.visible())), (vec!["A", "B"], vec!["A", "B", "TERM"]));
     }
 
     #[test]
@@ -259,8 +260,8 @@ pub(crate) mod tests {
         assert_eq!(names(environment(&all, &["*"], &[]).seen()), ["A", "RAILS_ENV", "TOKEN"]);
         assert_eq!(names(environment(&all, &["*", "TERM"], &[]).seen()), ["A", "RAILS_ENV", "TERM", "TOKEN"]);
         assert_eq!(names(environment(&all, &["*"], &["A"]).seen()), ["RAILS_ENV", "TOKEN"]);
-        assert_eq!(names(environment(&all, &["A"], &["*"]).shown()), ["A", "RAILS_ENV", "PWD", "TERM"]);
-        assert_eq!(names(environment(&all, &[], &["RAILS_ENV"]).shown()), ["A", "PWD", "TERM", "TOKEN"]);
+        assert_eq!(names(environment(&all, &["A"], &["*"]).visible()), ["A", "RAILS_ENV", "PWD", "TERM"]);
+        assert_eq!(names(environment(&all, &[], &["RAILS_ENV"]).visible()), ["A", "PWD", "TERM", "TOKEN"]);
     }
 
     #[test]

@@ -78,7 +78,7 @@ impl<'a> EnvironmentInputs<'a> {
 
     /// Names of the set variables that an image of this language compares, for the user.
     pub fn compared_names(&self, language: Language) -> impl Iterator<Item = &'a OsStr> + use<'a, '_> {
-        self.environment.shown().map(|(name, _)| name.as_os_str()).filter(move |name| self.compares(language, name))
+        self.environment.visible().map(|(name, _)| name.as_os_str()).filter(move |name| self.compares(language, name))
     }
 
     /// Names of the set variables that count because the boot read them by name, and are in no table; empty if all
@@ -88,7 +88,7 @@ impl<'a> EnvironmentInputs<'a> {
             return Vec::new();
         }
         let is_read_by_name = |name: &OsStr| self.reads.variables.contains_key(name) && rule(name).is_none();
-        let names = self.environment.shown().map(|(name, _)| name.as_os_str()).filter(|name| is_read_by_name(name));
+        let names = self.environment.visible().map(|(name, _)| name.as_os_str()).filter(|name| is_read_by_name(name));
         names
             .map(|name| {
                 let place = self.reads.variables.get(name).and_then(Option::as_deref);
@@ -122,7 +122,7 @@ impl<'a> EnvironmentInputs<'a> {
         for name in self.environment.withheld.iter().chain(not_compared) {
             rows.insert(name.as_bytes(), (presence::ANY, [0; 16]));
         }
-        for (name, value) in self.environment.shown().filter(|(name, _)| self.compares(language, name)) {
+        for (name, value) in self.environment.visible().filter(|(name, _)| self.compares(language, name)) {
             rows.insert(name.as_bytes(), (presence::SET, image::digest(value.as_bytes())));
         }
         for name in &self.reads.renewed {
@@ -212,7 +212,7 @@ impl<'a> EnvironmentInputs<'a> {
     /// Whether each thaw takes this variable from its own environment.
     fn is_renewed(&self, name: &OsStr) -> bool {
         let is_searched = |it: &Searched| name == it.variable && !self.is_read(it.variable);
-        (self.reads.renewals.covers(name, |name| self.is_read(name))
+        (self.reads.renewals.leaves_to_starts(name, |name| self.is_read(name))
             || self.reads.searched.as_ref().is_some_and(is_searched))
             && !is_under(&self.environment.named, name)
     }
@@ -230,7 +230,7 @@ pub fn locale_of(environment: &Environment) -> Option<Vec<u8>> {
 
 /// What the boot sees, as `NAME=VALUE`.
 fn entries(environment: &Environment) -> Vec<Vec<u8>> {
-    environment.shown().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect()
+    environment.visible().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect()
 }
 
 #[cfg(test)]

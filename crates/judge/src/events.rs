@@ -31,7 +31,7 @@ pub struct Event {
 
 impl Event {
     /// All events of a front end's report, or of the freezer's file, in order.
-    pub fn all(entries: &Entries) -> Vec<Event> {
+    pub fn parse_all(entries: &Entries) -> Vec<Event> {
         entries.records("event").filter_map(|fields| Event::parse(&fields)).collect()
     }
 
@@ -107,7 +107,7 @@ pub(crate) mod tests {
         add(&mut entries, &["variable", "trial", "A"]);
         add(&mut entries, &["variable", "program"]);
         add(&mut entries, &["other", "program", "A"]);
-        let all = Event::all(&entries);
+        let all = Event::parse_all(&entries);
         assert_eq!(all.len(), 2);
         assert_eq!(all[0].fact(), Some((image::fact_kind::LIMIT, 7)));
         assert_eq!((all[0].reader.as_deref(), all[0].place.as_deref()), (Some("/a.py"), Some("/a.py:3")));

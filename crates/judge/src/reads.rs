@@ -15,7 +15,7 @@ use crate::environment::Environment;
 use crate::events::{Event, Kind, Phase};
 use crate::exceptions::{is_one_of, of_reader, RENEWED_VARIABLES};
 use crate::findings::Finding;
-use crate::places::{self, shown};
+use crate::places::{self, relative_place};
 use crate::renewals::Renewals;
 
 /// The reads that count.
@@ -143,8 +143,8 @@ impl FullEnvironmentRead {
 impl Reads {
     /// Collects events: `reports` come from the front end, `from_c` from the freezer.
     pub fn gather(reports: &[&Entries], from_c: &Entries, language: Language, environment: &Environment) -> Reads {
-        let reported: Vec<Event> = reports.iter().flat_map(|report| Event::all(report)).collect();
-        let by_c = Event::all(from_c);
+        let reported: Vec<Event> = reports.iter().flat_map(|report| Event::parse_all(report)).collect();
+        let by_c = Event::parse_all(from_c);
         let renewals = reports.first().map(|report| Renewals::gather(report, language)).unwrap_or_default();
         let mut reads = Reads { renewals, ..Reads::default() };
         for event in reported.iter().filter(|event| !event.is_renewed) {
@@ -321,7 +321,7 @@ impl Early {
     /// Why the process cannot be frozen.
     pub fn finding(&self) -> Finding {
         let Early { what, place } = self;
-        let reader = if place.is_empty() { "the program".to_owned() } else { shown(place) };
+        let reader = if place.is_empty() { "the program".to_owned() } else { relative_place(place) };
         Finding::new(
             "early",
             format!(

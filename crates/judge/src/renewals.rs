@@ -47,7 +47,7 @@ impl Renewals {
     }
 
     /// Whether an image leaves this variable's setting to its starts.
-    pub fn covers(&self, name: &OsStr, is_read: impl Fn(&str) -> bool) -> bool {
+    pub fn leaves_to_starts(&self, name: &OsStr, is_read: impl Fn(&str) -> bool) -> bool {
         name.to_str().is_some_and(|name| name != LOCALE && self.is_renewed(name, is_read))
     }
 
@@ -84,9 +84,10 @@ mod tests {
     fn what_the_front_end_renews_is_left_to_starts_unless_the_program_has_read_it() {
         let report = b"renews=locale\0renews=PYTHONUNBUFFERED\0bound=16:PYTHONIOENCODING7:/a.py:1\0";
         let renewals = Renewals::gather(&Entries::parse(report), Language::Python);
-        let covers = |name: &str, read: &str| renewals.covers(OsStr::new(name), |name| name == read);
-        assert!(covers("PYTHONUNBUFFERED", "") && !covers("PYTHONUNBUFFERED", "PYTHONUNBUFFERED"));
-        assert!(!covers("PYTHONIOENCODING", "") && !covers("locale", ""));
+        let leaves_to_starts =
+            |name: &str, read: &str| renewals.leaves_to_starts(OsStr::new(name), |name| name == read);
+        assert!(leaves_to_starts("PYTHONUNBUFFERED", "") && !leaves_to_starts("PYTHONUNBUFFERED", "PYTHONUNBUFFERED"));
+        assert!(!leaves_to_starts("PYTHONIOENCODING", "") && !leaves_to_starts("locale", ""));
         assert_eq!(renewals.bound.iter().next(), Some((&"PYTHONIOENCODING".to_owned(), &"/a.py:1".to_owned())));
         assert_eq!(renewals.bound.len(), 1);
         assert_eq!(renewals.locale(|_| false, true), Some(presence::LOCALE_OF_UTF8_OR_C));

@@ -54,7 +54,7 @@ impl Fiction {
     }
 
     /// Another set, of that form.
-    pub fn other(self, form: Form) -> Fiction {
+    pub fn with_form(self, form: Form) -> Fiction {
         Fiction { seed: self.seed.rotate_left(17) ^ 0x9e37_79b9_7f4a_7c15, form }
     }
 
@@ -64,10 +64,10 @@ impl Fiction {
         let mut source = Source { seed: self.seed, name: &secret.name, count: 0, left: Vec::new() };
         let Some(address) = Address::of(real) else {
             return OsString::from_vec(match self.form {
-                Form::Same => alike(real, &mut source),
+                Form::Same => similar_text(real, &mut source),
                 // Short or long enough for a check of the length to fail.
                 Form::Other => {
-                    let own = source.mixed(if real.len() > 32 { 21 } else { 71 });
+                    let own = source.letters_and_digits(if real.len() > 32 { 21 } else { 71 });
                     [known_prefix(real), &own].concat()
                 }
             });
@@ -77,7 +77,7 @@ impl Fiction {
             if real.is_empty() {
                 return Vec::new();
             }
-            let mut made = source.mixed(real.len().clamp(16, 64) + more);
+            let mut made = source.letters_and_digits(real.len().clamp(16, 64) + more);
             if real.contains(&b'%') {
                 // The one character that everybody must escape there.
                 made.splice(7..7, *b"%40");
@@ -96,7 +96,7 @@ impl Fiction {
 }
 
 /// A text of the same kinds of characters, in the same order.
-fn alike(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
+fn similar_text(real: &[u8], source: &mut Source<'_>) -> Vec<u8> {
     let scheme = real.windows(3).position(|three| three == b"://").map_or(0, |at| at + 3);
     let prefix = known_prefix(real);
     let start = scheme.max(prefix.len());
@@ -154,7 +154,7 @@ impl Source<'_> {
     }
 
     /// Letters and digits, a letter first.
-    fn mixed(&mut self, size: usize) -> Vec<u8> {
+    fn letters_and_digits(&mut self, size: usize) -> Vec<u8> {
         const ALL: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
         (0..size).map(|at| ALL[usize::from(self.next()) % if at == 0 { 52 } else { ALL.len() }]).collect()
     }
@@ -258,26 +258,26 @@ fn base64(bytes: &[u8], last: &[u8; 2]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn made(real: &str, fiction: Fiction) -> String {
+    fn placeholder(real: &str, fiction: Fiction) -> String {
         fiction.value(&Secret::new("NAME".into(), real.into())).into_string().unwrap()
     }
 
     #[test]
     fn a_made_up_value_has_the_form_of_the_real_one() {
         let fiction = Fiction::made_up();
-        let hex = made("0123456789abcdef0123456789abcdef", fiction);
+        let hex = placeholder("0123456789abcdef0123456789abcdef", fiction);
         assert!(hex.len() == 32 && hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hex}");
-        assert!(made("ghp_16C7e42F292c6912E7710c838347Ae178B4a", fiction).starts_with("ghp_"));
-        assert!(made("x", fiction).len() >= SIZE);
-        let base64 = made("Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4+/==", fiction);
+        assert!(placeholder("ghp_16C7e42F292c6912E7710c838347Ae178B4a", fiction).starts_with("ghp_"));
+        assert!(placeholder("x", fiction).len() >= SIZE);
+        let base64 = placeholder("Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4+/==", fiction);
         assert!(base64.ends_with("+/==") && base64.len() == 36);
         let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
-        let pem = made(key, fiction);
+        let pem = placeholder(key, fiction);
         assert!(
             pem.starts_with("-----BEGIN PRIVATE KEY-----\n") && pem.contains("-----END PRIVATE KEY-----\n"),
             "{pem}"
         );
-        let address = made("db://me:p%40ss@host:1/name", fiction);
+        let address = placeholder("db://me:p%40ss@host:1/name", fiction);
         assert!(
             address.starts_with("db://") && address.ends_with("@host:1/name") && address.contains("%40"),
             "{address}"
@@ -289,11 +289,12 @@ mod tests {
     fn another_boot_has_others_and_the_same_boot_the_same() {
         let fiction = Fiction::made_up();
         for real in ["0123456789abcdef0123456789abcdef", "x", "db://me:pass@host"] {
-            assert_eq!(made(real, fiction), made(real, fiction));
-            let (same, other) = (made(real, fiction.other(Form::Same)), made(real, fiction.other(Form::Other)));
-            assert!(same != made(real, fiction) && other != same && other.len() != same.len(), "{same} {other}");
+            assert_eq!(placeholder(real, fiction), placeholder(real, fiction));
+            let (same, other) =
+                (placeholder(real, fiction.with_form(Form::Same)), placeholder(real, fiction.with_form(Form::Other)));
+            assert!(same != placeholder(real, fiction) && other != same && other.len() != same.len(), "{same} {other}");
         }
-        assert_ne!(made("x", fiction), made("x", Fiction::made_up()));
+        assert_ne!(placeholder("x", fiction), placeholder("x", Fiction::made_up()));
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
     if let Some(name) = withheld.iter().find(|name| named.contains(name)) {
         return Some(format!("{name} is named by --env and by --withhold; take one of them out."));
     }
-    let acts = |name: &&String| rule(OsStr::new(name.as_str())).is_some_and(Rule::acts);
+    let acts = |name: &&String| rule(OsStr::new(name.as_str())).is_some_and(Rule::affects_runtime);
     withheld.iter().find(acts).map(|name| {
         format!("{name} acts on the runtime when it starts, so --withhold cannot name it. Unset it: env -u {name} snapboot freeze ...")
     })
@@ -156,7 +156,7 @@ pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
 
 impl Rule {
     /// Whether it affects some runtime at its start, read or not.
-    pub fn acts(self) -> bool {
+    pub fn affects_runtime(self) -> bool {
         self != Rule::WhenRead
     }
 

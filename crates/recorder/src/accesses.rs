@@ -72,7 +72,7 @@ impl State {
     }
 
     /// What is at the path; follows links.
-    pub fn behind(path: &Path) -> State {
+    pub fn read_target(path: &Path) -> State {
         State::of_metadata(path.metadata())
     }
 
@@ -241,7 +241,7 @@ impl Writer {
     }
 
     /// How an open directory was named; absolutely if that is unknown.
-    pub(crate) fn named(&self, directory: &Path) -> Named {
+    pub(crate) fn how_named(&self, directory: &Path) -> Named {
         self.accesses.places.get(directory).map_or(Named::ABSOLUTELY, |access| access.named)
     }
 
@@ -272,12 +272,12 @@ pub fn names_in(path: &Path) -> io::Result<BTreeSet<OsString>> {
 impl PathAccess {
     fn first(path: &Path) -> PathAccess {
         let state = State::read(path);
-        let behind = matches!(state, State::Link(_)).then(|| State::behind(path));
+        let behind = matches!(state, State::Link(_)).then(|| State::read_target(path));
         PathAccess { state, behind, ..PathAccess::default() }
     }
 
     /// What the path led to at the first access.
-    pub fn found(&self) -> &State {
+    pub fn target_state(&self) -> &State {
         self.behind.as_ref().unwrap_or(&self.state)
     }
 
@@ -294,7 +294,7 @@ impl PathAccess {
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),
             Use::LookAtLink => (self.looked, self.looked_at_link) = (true, true),
             Use::ReadLink => self.looked_at_link = true,
-            Use::Write | Use::Make | Use::Remove => match self.found() {
+            Use::Write | Use::Make | Use::Remove => match self.target_state() {
                 State::Absent if used == Use::Make => self.made = true,
                 // The read will fail, and that is an answer.
                 State::Absent => self.looked = true,
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(access("directory", &[Use::Look]).state, State::Directory);
         let link = access("link", &[Use::Look]);
         assert_eq!(link.state, State::Link("file".into()));
-        assert!(matches!(link.found(), State::File(_)));
+        assert!(matches!(link.target_state(), State::File(_)));
     }
 
     #[test]

@@ -188,12 +188,12 @@ impl State {
                         _ if name[0] == b'/' => (PathBuf::new(), Named::ABSOLUTELY),
                         Base::Cwd => {
                             let directory = fs::read_link(format!("/proc/{process}/cwd"))?;
-                            let named = self.starts.named(&directory);
+                            let named = self.starts.how_named(&directory);
                             (directory, named)
                         }
                         Base::Descriptor(number) => {
                             let directory = open_file(process, number)?;
-                            let named = self.writer.named(&directory);
+                            let named = self.writer.how_named(&directory);
                             (directory, named)
                         }
                     };
@@ -275,7 +275,7 @@ impl Starts {
     }
 
     /// How a relative name in this directory names a path.
-    fn named(&self, directory: &Path) -> Named {
+    fn how_named(&self, directory: &Path) -> Named {
         let from_start = self.directories.contains(directory);
         Named { from_start, absolutely: !from_start || self.is_doubtful }
     }
@@ -349,14 +349,14 @@ mod tests {
         let top = top.path().canonicalize().unwrap();
         fs::create_dir_all(top.join("below")).unwrap();
         let mut starts = Starts::new(Some(top.clone()));
-        assert_eq!(starts.named(&top), Named::FROM_START);
-        assert_eq!(starts.named(Path::new("/")), Named::ABSOLUTELY);
-        assert_eq!(starts.named(&top.join("below")), Named::ABSOLUTELY);
+        assert_eq!(starts.how_named(&top), Named::FROM_START);
+        assert_eq!(starts.how_named(Path::new("/")), Named::ABSOLUTELY);
+        assert_eq!(starts.how_named(&top.join("below")), Named::ABSOLUTELY);
         starts.change(&top.join("below"), Named::FROM_START);
-        assert_eq!(starts.named(&top.join("below")), Named::FROM_START);
+        assert_eq!(starts.how_named(&top.join("below")), Named::FROM_START);
         starts.change(Path::new("/"), Named::ABSOLUTELY);
-        assert_eq!(starts.named(&top), Named::FROM_START);
+        assert_eq!(starts.how_named(&top), Named::FROM_START);
         starts.change(&top, Named::ABSOLUTELY);
-        assert_eq!(starts.named(&top), Named { from_start: true, absolutely: true });
+        assert_eq!(starts.how_named(&top), Named { from_start: true, absolutely: true });
     }
 }

@@ -43,7 +43,7 @@ const OTHERS_ENTER: u32 = 0o011;
 
 /// Opens for reading a regular file that only this user or root can have put there.
 pub fn open(path: &Path) -> Result<File, Refusal> {
-    let Walk { found: Some(found), is_enclosed, name, directory, .. } = Walk::to(path, Missing::IsRefused)? else {
+    let Walk { found: Some(found), is_enclosed, name, directory, .. } = Walk::walk_to(path, Missing::IsRefused)? else {
         return Err(Refusal::io(path, Errno::NOENT));
     };
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
@@ -86,7 +86,7 @@ pub fn check_own_directory(path: &Path) -> Result<(), Refusal> {
 }
 
 fn directory_status(path: &Path) -> Result<(Stat, bool), Refusal> {
-    let walk = Walk::to(path, Missing::IsRefused)?;
+    let walk = Walk::walk_to(path, Missing::IsRefused)?;
     match walk.found {
         // The walk ends in a directory only if no component is left.
         None => Ok((fstat(&walk.directory).map_err(|errno| Refusal::io(path, errno))?, walk.is_enclosed)),
@@ -96,7 +96,7 @@ fn directory_status(path: &Path) -> Result<(Stat, bool), Refusal> {
 
 /// Checks the existing directories above a path: what is created there will be this user's alone.
 pub fn check_place(path: &Path) -> Result<(), Refusal> {
-    Walk::to(path, Missing::IsFine).map(drop)
+    Walk::walk_to(path, Missing::IsFine).map(drop)
 }
 
 /// As [`check_place`], for files of a program whose code lies in `base`. Whoever can change that directory can have the
@@ -154,7 +154,7 @@ struct Walk {
 
 impl Walk {
     /// Walks to the end of a path.
-    fn to(path: &Path, missing: Missing) -> Result<Walk, Refusal> {
+    fn walk_to(path: &Path, missing: Missing) -> Result<Walk, Refusal> {
         let absolute = std::path::absolute(path).map_err(|error| Refusal::new(path, What::Io(error)))?;
         let (top, root) = root()?;
         let mut walk = Walk::from(top, PathBuf::from("/"), &absolute, None);

@@ -82,14 +82,14 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     // What a person asks for belongs to who the umask says and could read the sources; others than the owner never write it.
     let readers = readers(&archive, &application.root, &draft.0)?;
     let allowed = 0o644 & !umask();
-    let mode = readers.limit(allowed) | 0o600;
+    let mode = readers.permitted_bits(allowed) | 0o600;
     fs::set_permissions(&draft.0, fs::Permissions::from_mode(mode))
         .and_then(|()| fs::rename(&draft.0, &path))
         .map_err(|error| Failure::io("write", &path, &error))?;
     if arguments.telling.quiet {
         return Ok(0);
     }
-    if let Some(closed) = readers.closed().filter(|_| mode & 0o077 != allowed & 0o077) {
+    if let Some(closed) = readers.restrictive_file().filter(|_| mode & 0o077 != allowed & 0o077) {
         render::tell(&format!(
             "snapboot: the archive has mode {mode:04o}: not everybody may read {}",
             closed.display()

@@ -114,7 +114,7 @@ impl Dependencies {
         if !access.looked {
             return;
         }
-        match access.found() {
+        match access.target_state() {
             State::File(identity) => {
                 self.files.insert(path.to_owned(), *identity);
             }
@@ -239,7 +239,7 @@ impl Dependencies {
         if let Some(known) = self.behind.get(path) {
             return *known;
         }
-        let is = State::behind(path) == State::Directory;
+        let is = State::read_target(path) == State::Directory;
         self.behind.insert(path.to_owned(), is);
         is
     }

@@ -67,7 +67,7 @@ impl Ignored {
         if self.is_bytecode(path, places) {
             return Some(Reason::Bytecode);
         }
-        (*access.found() == State::Unknown).then_some(Reason::Unknown)
+        (*access.target_state() == State::Unknown).then_some(Reason::Unknown)
     }
 
     /// Whether a path belongs to Snapboot itself.

@@ -38,7 +38,7 @@ impl Importer {
     /// All importers of a report: one `suffix` for each ending, and one `importer` for each importer. The latter is a
     /// record of its directory followed by pairs of a kind and a value: `lists`, `named`, `ending`, `distribution`,
     /// `pattern`, `feature`, and `found` or `sought` (looked up and not found).
-    pub fn all(report: &Entries) -> Vec<Importer> {
+    pub fn parse_all(report: &Entries) -> Vec<Importer> {
         let suffixes: Vec<OsString> = report.all("suffix").map(OsStr::to_owned).collect();
         let mut paths = Paths::default();
         let importer = |fields: Vec<OsString>| {
@@ -124,7 +124,7 @@ impl Importer {
     fn absent_for(&self, name: &OsStr, is_found_somewhere: bool) -> Vec<OsString> {
         let mut absent = Vec::new();
         let mut is_found = |name: OsString| {
-            let state = State::behind(&self.directory.join(&name));
+            let state = State::read_target(&self.directory.join(&name));
             if state == State::Absent {
                 absent.push(name);
             }
@@ -189,7 +189,7 @@ mod tests {
             let mut report = Entries::parse(&report.to_bytes());
             let fields = [OsStr::new("lists"), OsStr::new("2"), OsStr::new(key), OsStr::new(name)];
             report.push_record("importer", &[&[top.path().as_os_str()][..], &fields].concat());
-            let all = Importer::all(&report);
+            let all = Importer::parse_all(&report);
             assert_eq!((all.len(), all[0].lists), (1, 2));
             let absent: Vec<String> = all[0].absent().map(|name| name.into_string().unwrap()).collect();
             absent.join(" ")
@@ -216,7 +216,7 @@ mod tests {
         let report = told(&[("lists", "2"), ("ending", ".pth"), ("distribution", "b"), ("pattern", "a-*.x")]);
         let selections = |more: &[(&str, &str)]| {
             let child = told(more);
-            let all = Importer::merged([Importer::all(&report), Importer::all(&child)].concat());
+            let all = Importer::merged([Importer::parse_all(&report), Importer::parse_all(&child)].concat());
             assert_eq!((all.len(), all[0].lists), (1, 2));
             all[0].selections().into_iter().map(|(kind, text)| (kind, text.into_string().unwrap())).collect::<Vec<_>>()
         };

@@ -36,7 +36,7 @@ fn is_listed(access: &PathAccess) -> bool {
 
 /// Whether a path counts as an absolute one.
 pub fn is_absolute(path: &Path, access: &PathAccess, script: Option<&Path>) -> bool {
-    let leads_nowhere = matches!((&access.state, access.found()), (State::Link(_), State::Absent));
+    let leads_nowhere = matches!((&access.state, access.target_state()), (State::Link(_), State::Absent));
     access.named.absolutely || leads_nowhere || !is_relative(path, access, script)
 }
 
@@ -89,7 +89,7 @@ impl Relative {
         if !access.looked {
             return;
         }
-        match (access.found(), &access.state) {
+        match (access.target_state(), &access.state) {
             (State::File(identity), _) => drop(self.files.insert(name, (path.to_owned(), *identity))),
             (State::Directory, _) => self.answer(&name, DirectoryAnswer::Directory),
             (State::Special, _) => self.answer(&name, DirectoryAnswer::Special),

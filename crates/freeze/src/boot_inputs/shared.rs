@@ -16,7 +16,7 @@ pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 pub fn beside(accesses: &Accesses) -> Option<(PathBuf, Identity)> {
     let path = Path::new(lookups::LOCALE_ARCHIVE);
     let access = accesses.places.get(path).filter(|access| !access.read_whole && !access.lookups.is_empty())?;
-    match access.found() {
+    match access.target_state() {
         State::File(identity) => Some((path.to_owned(), *identity)),
         _ => Some((path.to_owned(), Identity::ABSENT)),
     }

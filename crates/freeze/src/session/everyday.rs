@@ -119,7 +119,7 @@ impl Session<'_> {
             let is_read = reads.variables.contains_key(variable) || reads.renewed.contains(variable);
             (is_read || (may_renew_locale && LOCALE.contains(name)))
                 && !reads.by_c.contains(variable)
-                && environment.leaves(variable)
+                && environment.may_change(variable)
                 && (renews_locale || !LOCALE.contains(name))
                 && value.resolve(environment).as_deref() != environment.value(name)
         };
@@ -170,7 +170,7 @@ impl Session<'_> {
             .into_iter()
             .zip(&boots)
             .zip(dirs)
-            .map(|((running, boot), dir)| self.end(running?, boot, dir))
+            .map(|((running, boot), dir)| self.wait_for_end(running?, boot, dir))
             .collect();
         leave_on_demand(boot.environment, dir)?;
         let is_same = |report: &Report| {

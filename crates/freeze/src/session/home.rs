@@ -31,7 +31,7 @@ impl OtherStart {
         }
         for (path, access) in accesses.places.iter().filter(|(_, access)| access.looked) {
             let Some(name) = name_below(path, &directory, &names) else { continue };
-            match access.found() {
+            match access.target_state() {
                 State::Absent => found.push(row(variable, name, None)),
                 State::Directory if access.listed.is_none() => {}
                 _ => return None,
@@ -51,7 +51,7 @@ impl OtherStart {
         let Some(names) = self.elsewhere.looked_up_below("HOME", &self.accesses) else { return };
         accesses.places.retain(|path, access| {
             let is_named = name_below(path, home, &names).is_some() || path == home;
-            let is_without_content = *access.found() == State::Absent || access.listed.is_none();
+            let is_without_content = *access.target_state() == State::Absent || access.listed.is_none();
             let is_kept = access.written || access.made || access.read || self.accesses.places.contains_key(path);
             !is_named || !is_without_content || is_kept
         });
@@ -84,7 +84,7 @@ pub(super) fn follow_user_site(reads: &mut Reads, accesses: &mut Accesses, envir
     if counts("HOME") || counts("PYTHONUSERBASE") {
         return;
     }
-    let absent = accesses.places.iter().filter(|(_, access)| *access.found() == State::Absent);
+    let absent = accesses.places.iter().filter(|(_, access)| *access.target_state() == State::Absent);
     let site = absent.filter_map(|(path, _)| path.strip_prefix(home).ok()).find(|name| is_user_site(name));
     if let Some(name) = site.map(Path::to_owned) {
         reads.found.insert(row("HOME", &name, None));

@@ -196,7 +196,7 @@ impl Session<'_> {
             limit: boot.limit.unwrap_or(MORE_PATIENCE),
             two: self.may_boot_two(&again, dir),
         };
-        outcome.differs.extend(shown.besides(&shown.report).map(str::to_owned));
+        outcome.differs.extend(shown.other_differences(&shown.report).map(str::to_owned));
         shown.free = all.iter().map(|name| (*name).to_owned()).collect();
         if !outcome.differs.is_empty() {
             // A difference to a third boot like the first one is noise, and so is one that a single boot shows.
@@ -317,7 +317,8 @@ impl Session<'_> {
     ) -> Result<Option<(Report, Accesses)>> {
         let watch = Watch::OtherStart(folder.to_owned(), more);
         let other = Boot { environment, ..*boot };
-        let ended = self.begin_otherwise(&other, dir, &watch).and_then(|running| self.end(running, &other, dir));
+        let ended =
+            self.begin_otherwise(&other, dir, &watch).and_then(|running| self.wait_for_end(running, &other, dir));
         leave_on_demand(boot.environment, dir)?;
         self.end_otherwise(ended, boot)
     }
@@ -366,11 +367,11 @@ impl OtherStart {
 
     /// The paths in which another boot differs.
     pub(super) fn differs<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> {
-        other.differs.iter().map(String::as_str).chain(self.besides(other))
+        other.differs.iter().map(String::as_str).chain(self.other_differences(other))
     }
 
     /// Differences of another boot besides its objects.
-    fn besides<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> + use<'a> {
+    fn other_differences<'a>(&self, other: &'a Report) -> impl Iterator<Item = &'a str> + use<'a> {
         let output = (other.said && !self.says).then_some(OUTPUT);
         let attributes = (other.repeated != self.repeated).then_some(ATTRIBUTES);
         output.into_iter().chain(attributes)
@@ -391,7 +392,7 @@ impl OtherStart {
         }
         for name in &self.free {
             match name.as_str() {
-                CWD if reads.asks_for_folder() && self.follow(accesses, start, ignored) => reads.renew_folder(),
+                CWD if reads.asks_for_folder() && self.follow_start(accesses, start, ignored) => reads.renew_folder(),
                 CWD => {}
                 KERNEL if self.free.contains(KERNEL_VERSION) => reads.renew_system(KERNEL),
                 KERNEL | KERNEL_VERSION => {}
@@ -411,12 +412,12 @@ impl OtherStart {
         }
     }
 
-    fn follow(&self, accesses: &mut Accesses, start: &Path, ignored: &Ignored) -> bool {
+    fn follow_start(&self, accesses: &mut Accesses, start: &Path, ignored: &Ignored) -> bool {
         let names = self.elsewhere.looked_up(&self.accesses, &self.report.importers);
         names.is_some_and(|names| {
             // A path that both boots look up by the same name does not depend on the start directory.
             let by_itself = |path: &Path| self.accesses.places.contains_key(path);
-            elsewhere::follow(&names, start, accesses, ignored, by_itself)
+            elsewhere::make_relative(&names, start, accesses, ignored, by_itself)
         })
     }
 
@@ -429,7 +430,7 @@ impl OtherStart {
             // The boot tried each up to the one that it used. If it continued, a file that it found was not suitable.
             let places = directories.iter().map(|directory| directory.join(&name));
             let looked_at: Vec<_> = places.map_while(|place| Some((accesses.places.get(&place)?, place))).collect();
-            let there = |(access, _): &&(&PathAccess, PathBuf)| *access.found() != State::Absent;
+            let there = |(access, _): &&(&PathAccess, PathBuf)| *access.target_state() != State::Absent;
             let found = match looked_at.split_last()? {
                 (_, before) if before.iter().any(|place| there(&place)) => return None,
                 (last, _) if there(&last) => Some(last.1.clone()),
@@ -489,7 +490,7 @@ fn bound_among(
 
 /// The size of an environment (bytes), as inputs/environment.rs counts it.
 fn size_of(environment: &Environment) -> u64 {
-    environment.shown().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>() as u64
+    environment.visible().map(|(name, value)| name.len() + value.len() + 2).sum::<usize>() as u64
 }
 
 /// A row of [`fact_kind::FOUND`].

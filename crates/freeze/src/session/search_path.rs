@@ -17,10 +17,12 @@ pub(super) fn may_be_another(search_path: &str, environment: &Environment, reads
     let value = environment.value(search_path).unwrap_or_default();
     let directories: Vec<PathBuf> = std::env::split_paths(value).filter(|it| it.is_absolute()).collect();
     let is_found = |(path, access): (&PathBuf, &PathAccess)| {
-        *access.found() != State::Absent
+        *access.target_state() != State::Absent
             && directories.iter().any(|directory| path.starts_with(directory) && path != directory)
     };
-    environment.leaves(OsStr::new(search_path)) && !reads.asks_for(search_path) && !accesses.places.iter().any(is_found)
+    environment.may_change(OsStr::new(search_path))
+        && !reads.asks_for(search_path)
+        && !accesses.places.iter().any(is_found)
 }
 
 /// Makes the names that were looked up along the search path count. `other` are accesses and report of the boot as

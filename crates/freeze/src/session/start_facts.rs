@@ -51,7 +51,7 @@ impl Session<'_> {
         let read = first.reads.variables.keys().filter(|name| {
             name.to_str().is_some() && !known(name) && !first.reads.by_c.contains(*name) && !is_of_runtime(name)
         });
-        let read = read.filter(|name| boot.environment.leaves(name));
+        let read = read.filter(|name| boot.environment.may_change(name));
         let set = read.filter_map(|name| Some((name.clone(), boot.environment.value(name.to_str()?)?.to_owned())));
         set.filter(|(name, value)| {
             // The path of a program says more than where the program is.

@@ -112,7 +112,7 @@ impl Session<'_> {
         self.add_variants_for_other_terminal(&parts, &mut making)?;
         self.add_variants_for_other_locale(&parts, &mut making)?;
         let Making { mut assembly, kinds, lacks, mut warnings, checked, first } = making;
-        warnings.extend(assembly.closed(output, self.executed));
+        warnings.extend(assembly.restriction_message(output, self.executed));
         if self.request.variants > 1 && assembly.shares_layout() {
             warnings.push(SHARED_LAYOUT.to_owned());
         }
@@ -182,7 +182,7 @@ impl Session<'_> {
             Some(LocaleText::C) => Some(UTF8_LOCALE),
             Some(LocaleText::Other) | None => return Ok(()),
         };
-        if !["LC_ALL", "LC_CTYPE", "LANG"].iter().all(|name| making.checked.leaves(OsStr::new(name))) {
+        if !["LC_ALL", "LC_CTYPE", "LANG"].iter().all(|name| making.checked.may_change(OsStr::new(name))) {
             return Ok(());
         }
         let variables = [("LC_ALL", None), ("LC_CTYPE", None), ("LANG", other)]

@@ -141,7 +141,7 @@ pub fn is_restarted(thread: i32) -> bool {
 }
 
 /// Whether the front end has announced the end of the process, and whether the process then stops to be inspected.
-pub fn end() -> Option<bool> {
+pub fn announced_end() -> Option<bool> {
     ENDS.load(Relaxed).then(|| STOPS.load(Relaxed))
 }
 

@@ -14,7 +14,7 @@ use super::channel;
 pub extern "C" fn _exit(status: c_int) -> ! {
     // SAFETY: streams are usable until the process ends, which is here.
     unsafe {
-        if let Some(stops) = channel::end() {
+        if let Some(stops) = channel::announced_end() {
             crate::libc::write_streams();
             // The end of a rehearsal: `snapboot freeze` inspects the process and ends it.
             if stops {

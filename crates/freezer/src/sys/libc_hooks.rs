@@ -180,18 +180,18 @@ pass_on! {
     fn mktime(_time: *mut c_void) -> c_long { variables(&[c"TZ"]) }
     // Programs that this process executes with all its variables.
     fn execve(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { variables = executed_with(program, variables) }
+        if includes_environment(variables) { variables = executed_with(program, variables) }
     }
     fn execvpe(program: *const c_char, _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { variables = executed_with(program, variables) }
+        if includes_environment(variables) { variables = executed_with(program, variables) }
     }
     fn posix_spawn(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
                    _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { variables = executed_with(program, variables) }
+        if includes_environment(variables) { variables = executed_with(program, variables) }
     }
     fn posix_spawnp(_pid: *mut c_int, program: *const c_char, _actions: *const c_void, _attributes: *const c_void,
                     _arguments: *const *const c_char, variables: *const *const c_char) -> c_int {
-        if inherits(variables) { variables = executed_with(program, variables) }
+        if includes_environment(variables) { variables = executed_with(program, variables) }
     }
     fn system(command: *const c_char) -> c_int { if !command.is_null() { executed_with_all(c"/bin/sh".as_ptr()) } }
     fn popen(_command: *const c_char, _mode: *const c_char) -> *mut c_void { executed_with_all(c"/bin/sh".as_ptr()) }
@@ -262,7 +262,7 @@ unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c
     unsafe {
         let mut value = get(name);
         if is_on() {
-            if let Some(hidden) = value.is_null().then(|| on_demand::take(CStr::from_ptr(name))).flatten() {
+            if let Some(hidden) = value.is_null().then(|| on_demand::unhide(CStr::from_ptr(name))).flatten() {
                 set(name, hidden.as_ptr(), 1);
                 value = get(name);
             }
@@ -307,13 +307,13 @@ fn executed_with(program: *const c_char, variables: *const *const c_char) -> *co
 pub fn executed_with_all(program: *const c_char) {
     executed(program);
     // SAFETY: both are strings.
-    on_demand::take_all(|name, value| unsafe {
+    on_demand::unhide_all(|name, value| unsafe {
         next::setenv.get::<SetFn>()(name, value, 1);
     });
 }
 
 /// Whether this list of variables contains all names of the process' own.
-fn inherits(list: *const *const c_char) -> bool {
+fn includes_environment(list: *const *const c_char) -> bool {
     // SAFETY: `environ` and what a program is executed with are null-terminated lists of strings, or null.
     unsafe {
         core::ptr::eq(list, environ)

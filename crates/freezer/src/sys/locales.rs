@@ -40,7 +40,7 @@ pub fn choose(category: c_int, name: &CStr) -> bool {
 }
 
 /// The name of the locale in effect.
-pub fn name(category: c_int) -> &'static CStr {
+pub fn current_name(category: c_int) -> &'static CStr {
     // SAFETY: the C library returns a string that lives until another locale is chosen.
     unsafe { CStr::from_ptr(set_locale(category, core::ptr::null())) }
 }

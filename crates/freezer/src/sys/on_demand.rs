@@ -70,17 +70,17 @@ struct Hidden {
 }
 
 /// All variables that are still hidden.
-fn hidden() -> impl Iterator<Item = Hidden> {
-    all().filter(|hidden| !hidden.is_taken())
+fn hidden_variables() -> impl Iterator<Item = Hidden> {
+    all_variables().filter(|hidden| !hidden.is_taken())
 }
 
 /// Whether a variable of the start is or was hidden with this `NAME=VALUE`, so that only a look-up has set it.
 pub fn was_hidden(entry: &[u8]) -> bool {
-    all().any(|hidden| hidden.entry.to_bytes() == entry)
+    all_variables().any(|hidden| hidden.entry.to_bytes() == entry)
 }
 
 /// All variables, hidden or not.
-fn all() -> impl Iterator<Item = Hidden> {
+fn all_variables() -> impl Iterator<Item = Hidden> {
     let start = START.load(Relaxed);
     let mut next = start;
     let end = start.wrapping_add(SIZE.load(Relaxed));
@@ -112,28 +112,30 @@ impl Hidden {
     }
 
     /// Marks it as no longer hidden.
-    fn take(&self) {
+    fn mark_unhidden(&self) {
         // SAFETY: the first byte of an entry, to which there are no references.
         unsafe { *self.key = TAKEN };
     }
 }
 
 /// Unhides a variable that is looked up, and returns its value; the caller has to set it.
-pub fn take(name: &CStr) -> Option<&'static CStr> {
-    let found = hidden().find(|hidden| hidden.name() == name.to_bytes())?;
-    found.take();
+pub fn unhide(name: &CStr) -> Option<&'static CStr> {
+    let found = hidden_variables().find(|hidden| hidden.name() == name.to_bytes())?;
+    found.mark_unhidden();
     CStr::from_bytes_with_nul(&found.entry.to_bytes_with_nul()[name.count_bytes() + 1..]).ok()
 }
 
 /// Unhides a variable that the program sets or removes itself; None means all.
 pub fn forget(name: Option<&[u8]>) {
-    hidden().filter(|hidden| name.is_none_or(|name| hidden.name() == name)).for_each(|hidden| hidden.take());
+    hidden_variables()
+        .filter(|hidden| name.is_none_or(|name| hidden.name() == name))
+        .for_each(|hidden| hidden.mark_unhidden());
 }
 
 /// Calls `set` with each variable that is not volatile, and unhides all.
-pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
-    for hidden in hidden().filter(|hidden| !hidden.is_volatile) {
-        hidden.take();
+pub fn unhide_all(set: impl Fn(*const c_char, *const c_char)) {
+    for hidden in hidden_variables().filter(|hidden| !hidden.is_volatile) {
+        hidden.mark_unhidden();
         let length = hidden.name().len();
         // SAFETY: the byte after the name is a NUL for a moment; no other code reads an entry that is no longer hidden.
         unsafe {
@@ -151,7 +153,7 @@ pub fn take_all(set: impl Fn(*const c_char, *const c_char)) {
 ///
 /// `list` is a null-terminated list of strings that live on.
 pub unsafe fn with_hidden(list: *const *const c_char) -> *const *const c_char {
-    let added = hidden().filter(|hidden| !hidden.is_volatile).count();
+    let added = hidden_variables().filter(|hidden| !hidden.is_volatile).count();
     if added == 0 || list.is_null() {
         return list;
     }
@@ -165,7 +167,7 @@ pub unsafe fn with_hidden(list: *const *const c_char) -> *const *const c_char {
         }
         let copy = START.load(Relaxed).add(total(SIZE.load(Relaxed)) - LISTS_SIZE + offset).cast::<*const c_char>();
         ptr::copy_nonoverlapping(list, copy, own);
-        let entries = hidden().filter(|hidden| !hidden.is_volatile).take(added);
+        let entries = hidden_variables().filter(|hidden| !hidden.is_volatile).take(added);
         let end = entries.zip(own..).map(|(hidden, at)| copy.add(at).write(hidden.entry.as_ptr())).count() + own;
         copy.add(end).write(ptr::null());
         copy

@@ -86,8 +86,8 @@ fn number(digits: &[u8]) -> Option<usize> {
 
 /// The state of the current locale.
 fn state() -> c_int {
-    let is_c = |category| matches!(locales::name(category).to_bytes(), b"C" | b"POSIX");
-    let text = locales::name(libc::LC_CTYPE);
+    let is_c = |category| matches!(locales::current_name(category).to_bytes(), b"C" | b"POSIX");
+    let text = locales::current_name(libc::LC_CTYPE);
     let mut state = 0;
     let mut add = |holds: bool, bit: c_int| state |= if holds { bit } else { 0 };
     add(is_c(libc::LC_CTYPE), IS_C);
