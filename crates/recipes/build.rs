@@ -1,10 +1,10 @@
-//! Lists the folders of recipes/ as Rust: what the command knows of libraries is a part of it.
+//! Generates Rust code with the folders of recipes/, which become part of the command.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The files of a folder, in the order of the fields that they fill.
+/// The files of a folder, in the order of the fields.
 const FILES: [&str; 3] = ["recipe.toml", "python.py", "ruby.rb"];
 
 fn main() {
@@ -25,7 +25,7 @@ fn main() {
         list.push_str("),\n");
     }
     list.push(']');
-    // A folder is looked through, so that files that come and go count.
+    // Watch each folder, to notice files that are added or removed.
     println!("cargo:rerun-if-changed={}", top.display());
     fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("built_in.rs"), list).unwrap();
 }

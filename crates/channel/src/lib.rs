@@ -50,7 +50,7 @@ words! {
         /// Makes the next fork of this thread the freeze. The argument is empty, or `ADDRESS,SIZE` of an object to
         /// which a thaw writes its arguments and its environment.
         Arm = "arm",
-        /// Cancels [`Request::Arm`].
+        /// Cancels `arm`.
         Disarm = "disarm",
         /// Answers 1 if the next fork is the freeze.
         IsArmed = "is_armed",

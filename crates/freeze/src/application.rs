@@ -1,5 +1,5 @@
-//! What is loaded of an application by itself, where a framework's own script starts it: the tables `application` of recipes, and which of
-//! them is for a program.
+//! The application that a framework's own script starts: the tables `application` of recipes, and which of them applies
+//! to a program.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use recipes::{Application, Here, Recipe};
 use regex::Regex;
 use runtime::{Language, Main};
 
-/// A line of a file that names an application, of those that come before anything else. `own` is preloaded, a path from the file's folder, and
-/// what is `loaded` is there already. Behind `#\` stand options of the command that reads the file.
+/// A line at the start of a file that names an application. `own` is preloaded, a path relative to the file's folder;
+/// features in `loaded` are there already. `#\` begins options of the command that reads the file.
 const LEADING: &str = r#"(?x) \A \s* (?:
     \# (?: [^\\] .* )?
     | require \s* \(? \s* ["'] (?<loaded>[\w/-]+) ["'] \s* \)? \s* (?: \# .* )?
     | require (?: _relative \s* \(? \s* ["'] | \s* \(? \s* ["']\./ ) (?<own>[\w./-]+) ["'] \s* \)? \s* (?: \# .* )?
 )? \z"#;
 
-/// What a recipe says of one program.
+/// The result of applying a recipe to a program.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// The framework.
@@ -28,14 +28,14 @@ pub struct Applied {
     pub warm_up: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
     pub guards: Vec<OsString>,
-    /// The file of the current directory that it is about: in another directory there may be another one.
+    /// The file of the current directory that it depends on: in another directory it may differ.
     pub file: Option<PathBuf>,
-    /// What a start must be like to be about the same file.
+    /// The conditions under which a start reads the same file.
     pub here: Option<&'static Here>,
 }
 
 impl Applied {
-    /// What recipes say to the front end, and their code: of this one, and of libraries.
+    /// Adds the recipe's requests to the front end, and the code of this and of libraries' recipes.
     pub fn add_to(&self, request: &mut Entries, language: Language) {
         if let Some(here) = self.here {
             request.push("here", &here.file);
@@ -43,7 +43,7 @@ impl Applied {
             here.unset.iter().for_each(|name| request.push("here_unset", name));
             here.options.iter().for_each(|option| request.push("here_option", option));
         }
-        for recipe in recipes::of(language) {
+        for recipe in recipes::for_language(language) {
             recipe.rules.restarted_threads.iter().for_each(|place| request.push("restarted_thread", place));
             if let Some(code) = &recipe.code {
                 let fields = [OsStr::new(&recipe.folder), recipe.place.as_os_str(), OsStr::new(code)];
@@ -54,15 +54,15 @@ impl Applied {
 }
 
 /// The recipe for a program, if there is one.
-pub fn of(language: Language, main: &Main) -> Option<Applied> {
+pub fn for_program(language: Language, main: &Main) -> Option<Applied> {
     let script = main.script.as_deref()?;
     let text = trust::look::read_to_string(script).ok()?;
     let is_alone = main.argv.len() == main.index + 1;
     let here = std::env::current_dir().ok().filter(|_| is_alone);
-    recipes::of(language).find_map(|recipe| applied(recipe, script, &text, here.as_deref()))
+    recipes::for_language(language).find_map(|recipe| applied(recipe, script, &text, here.as_deref()))
 }
 
-/// `here`: the current directory, where the script has no arguments.
+/// `here` is the current directory, if the script has no arguments.
 fn applied(recipe: &'static Recipe, script: &Path, text: &str, here: Option<&Path>) -> Option<Applied> {
     let of: &Application = recipe.rules.application.as_ref()?;
     let folder = script.parent()?;
@@ -98,7 +98,7 @@ fn applied(recipe: &'static Recipe, script: &Path, text: &str, here: Option<&Pat
     })
 }
 
-/// The file in a directory, and what it names; None where that is nothing.
+/// The file in a directory, and the paths that it names; None if there are none.
 fn own(of: &Here, here: &Path) -> Option<(PathBuf, Vec<String>)> {
     let file = here.join(&of.file);
     if of.without.iter().any(|name| here.join(name).exists()) {
@@ -109,7 +109,7 @@ fn own(of: &Here, here: &Path) -> Option<(PathBuf, Vec<String>)> {
     (!paths.is_empty()).then_some((file, paths))
 }
 
-/// What the first lines of a file require by path.
+/// The paths that the first lines of a file require.
 fn leading(text: &str, loaded: &[String]) -> Vec<String> {
     let pattern = Regex::new(LEADING).expect("a test compiles it");
     let found = text.lines().map_while(|line| pattern.captures(line));
@@ -160,7 +160,8 @@ if __name__ == "__main__":
 "#;
 
     fn django(text: &str) -> Option<Applied> {
-        recipes::of(Language::Python).find_map(|recipe| applied(recipe, Path::new("/app/manage.py"), text, None))
+        recipes::for_language(Language::Python)
+            .find_map(|recipe| applied(recipe, Path::new("/app/manage.py"), text, None))
     }
 
     #[test]
@@ -192,7 +193,7 @@ if __name__ == "__main__":
         let script = top.path().join("bin/rails");
         let text = "#!/usr/bin/env ruby\nAPP_PATH = File.expand_path(\"../config/application\", __dir__)\n\
                     require_relative \"../config/boot\"\nrequire \"rails/commands\"\n";
-        let found = || recipes::of(Language::Ruby).find_map(|recipe| applied(recipe, &script, text, None));
+        let found = || recipes::for_language(Language::Ruby).find_map(|recipe| applied(recipe, &script, text, None));
         assert_eq!(found(), None, "there is no application");
         fs::create_dir_all(top.path().join("config")).unwrap();
         fs::write(top.path().join("config/environment.rb"), "").unwrap();

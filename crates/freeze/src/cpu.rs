@@ -32,7 +32,7 @@ use runtime::loader_of;
 
 use crate::request::Cpu;
 
-/// What is set for the boot: the C library's variable first, then those that recipes name.
+/// Variables set for the boot: the C library's first, then those of recipes.
 fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
     let tunables = match level {
         Level::V2 => "glibc.cpu.hwcaps=-XSAVE,-XSAVEC",
@@ -45,14 +45,14 @@ fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
     [(TUNABLES, tunables)].into_iter().chain(of_recipes).collect()
 }
 
-/// Libraries that query the CPU and heed a variable.
+/// Libraries that query the CPU and honour a variable.
 fn steered() -> impl Iterator<Item = &'static recipes::Cpu> {
     recipes::all().flat_map(|recipe| &recipe.rules.cpu)
 }
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
-/// The same of the C library, by the beginning of its name.
+/// The C library, by the prefix of its loader's name; it honours a variable, too.
 const LOADER: &str = "ld-linux-x86-64.so";
 
 /// The instructions CPUID and XGETBV. Code that uses AVX must execute both, and does so in one place; either byte

@@ -9,7 +9,7 @@ use runtime::{Main, MainKind};
 /// Where Debian's package manager lists the files of each package.
 const DEBIAN: &str = "/var/lib/dpkg/info";
 
-/// What stands in the scripts that installers of Python's packages, RubyGems and Bundler write.
+/// Texts in the scripts that installers of Python packages, RubyGems and Bundler write.
 const GENERATED: [&[&str]; 5] = [
     &["sys.argv[0]", ".exe", "sys.exit("],
     &["EASY-INSTALL"],

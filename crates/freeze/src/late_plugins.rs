@@ -1,4 +1,4 @@
-//! Preloads of which a program complains at each start that they were loaded before it could see to it: the tables `late_plugins` of recipes.
+//! Preloads that a program complains about because it had to see them load: the tables `late_plugins` of recipes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use recipes::LatePlugins;
 
-/// A warning of plugins that were loaded together with their program, if there are any. `loaded`: files.
+/// Warnings about plugins that were loaded together with their program. `loaded` are files.
 pub fn warnings(loaded: &[PathBuf]) -> impl Iterator<Item = String> + use<'_> {
     let rules = recipes::all().filter_map(|recipe| recipe.rules.late_plugins.as_ref());
     rules.filter_map(|rules| warning(rules, loaded))
@@ -29,7 +29,7 @@ fn warning(rules: &LatePlugins, loaded: &[PathBuf]) -> Option<String> {
     (!names.is_empty()).then(|| rules.warning.replace("{plugins}", &names.join(", ")))
 }
 
-/// The plugins in a folder of distributions that were loaded and should not have been.
+/// The plugins in a folder of distributions that were loaded too early.
 fn loaded_early(rules: &LatePlugins, folder: &Path, loaded: &BTreeSet<&Path>) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let texts = entries
@@ -44,7 +44,7 @@ fn loaded_early(rules: &LatePlugins, folder: &Path, loaded: &BTreeSet<&Path>) ->
     texts.flat_map(|text| plugins(&text, &rules.group)).filter(is_early).collect()
 }
 
-/// The packages of the plugins that an entry_points.txt names.
+/// The packages of the plugins in an entry_points.txt.
 fn plugins(text: &str, group: &str) -> Vec<String> {
     let lines = text
         .lines()

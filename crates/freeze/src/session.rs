@@ -86,8 +86,9 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
     starts::prepare();
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
-    let recipe =
-        (request.recipes && request.preloads.is_empty()).then(|| application::of(runtime.language, &main)).flatten();
+    let recipe = (request.recipes && request.preloads.is_empty())
+        .then(|| application::for_program(runtime.language, &main))
+        .flatten();
     let mut session = Session {
         request,
         begun,

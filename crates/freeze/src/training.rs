@@ -118,7 +118,7 @@ impl Trainer<'_> {
     }
 
     fn run_all(&self, training: &Training, recipe: &Applied) -> outcome::Result<Profile> {
-        // What a recipe says of one is more than that it has these options.
+        // A recipe's training says more than that it has these options.
         let is_tool = matches!(training, Training::Default) && recipe.training.is_empty() && is_installed(self.main);
         let (runs, limit) = match training {
             Training::None => return Ok(Profile::default()),
@@ -281,7 +281,7 @@ impl Profile {
         self.reports.give_up();
     }
 
-    /// What the front end of a boot is told of it, and which reads keep nothing of what belongs to a start.
+    /// Adds the profile to the request to a boot's front end, and the reads that keep nothing of a start.
     pub fn add_to(&self, request: &mut Entries, language: Language) {
         self.known.iter().for_each(|name| request.push("known", name));
         if self.is_empty() {

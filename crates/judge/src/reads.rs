@@ -13,7 +13,7 @@ use runtime::Language;
 use crate::entries::Entries;
 use crate::environment::Environment;
 use crate::events::{Event, Kind, Phase};
-use crate::exceptions::{is_one_of, of_reader, RENEWED_VARIABLES};
+use crate::exceptions::{is_one_of, rules_of_reader, RENEWED_VARIABLES};
 use crate::findings::Finding;
 use crate::places::{self, relative_place};
 use crate::renewals::Renewals;
@@ -192,14 +192,15 @@ impl Reads {
             Kind::Variable => {
                 let leaves = |read: &ReadOf| matches!(read, ReadOf::Variable(name) if event.subject == **name);
                 // Who goes through a copy in Python reads each of them by name.
-                let picks = of_reader(language, reader).filter(|_| language == Language::Python).find_map(patterns);
-                if of_reader(language, reader).any(leaves) {
+                let picks =
+                    rules_of_reader(language, reader).filter(|_| language == Language::Python).find_map(patterns);
+                if rules_of_reader(language, reader).any(leaves) {
                     self.leave(&event.subject.to_string_lossy(), reader);
                 } else if picks.is_none_or(|picks| is_one_of(picks, &event.subject)) {
                     self.add_variable(&event.subject, event.place.as_deref());
                 }
             }
-            Kind::AllVariables => match of_reader(language, reader).find_map(patterns) {
+            Kind::AllVariables => match rules_of_reader(language, reader).find_map(patterns) {
                 Some(picks) => self.add_matching(picks, environment, event.place.as_deref()),
                 None => self.wholes.push(FullEnvironmentRead::Read(event.place.clone().unwrap_or_default())),
             },
@@ -212,7 +213,7 @@ impl Reads {
             }
             Kind::Early => {
                 let what = event.subject.to_string_lossy().into_owned();
-                let guards = of_reader(language, reader).find_map(|read| match read {
+                let guards = rules_of_reader(language, reader).find_map(|read| match read {
                     ReadOf::AtStart { what: known, guards } => (*known == what).then_some(guards),
                     _ => None,
                 });
@@ -231,7 +232,7 @@ impl Reads {
                     let same = |other: &Event| other.is_of_variable(OsStr::new(name)) && other.reader == event.reader;
                     environment.value(name).is_none() && all.iter().any(same)
                 };
-                let excepted = of_reader(language, reader).any(|read| match read {
+                let excepted = rules_of_reader(language, reader).any(|read| match read {
                     ReadOf::Fact { kind: known, unless_unset, .. } => {
                         *known == kind && !unless_unset.as_deref().is_some_and(is_unset)
                     }

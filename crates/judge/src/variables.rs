@@ -1,22 +1,19 @@
-//! The policy for variables: which of them the boot sees from its start, which count in any case, and which have to be named by the user.
+//! The policy for variables: which of them the boot sees from its start, which always count, and which the user must
+//! name.
 //!
-//! Where it is decided what becomes of a variable:
-//!
-//! | list | what it is for |
+//! | list | what it decides |
 //! | --- | --- |
 //! | `TABLE` here, `variables` of recipes | which variables a boot sees from its start, and when they count |
-//! | the lists in secret_names.rs | of which variables a boot sees made-up values |
-//! | `VOLATILE` in inputs/environment.rs | variables that do not count where a reader takes the whole environment |
-//! | `reads` and `programs` of recipes (exceptions.rs) | single readers that keep nothing of what they read, or only part of it |
-//! | `--env`, `--withhold` (environment.rs) | what the user says, before all of these |
+//! | the lists in secret_names.rs | for which variables a boot sees placeholders |
+//! | `VOLATILE` in inputs/environment.rs | variables that do not count if a reader takes the whole environment |
+//! | `reads` and `programs` of recipes (exceptions.rs) | readers that keep nothing of what they read, or only part of it |
+//! | `--env`, `--withhold` (environment.rs) | the user's choice, which overrides all others |
 //!
-//! There is no list of variables that never count: who reads one by its name decides something by it. Only Snapboot's own do not
-//! (`is_own` in inputs/environment.rs).
+//! No list has variables that never count: a program that reads a variable by name bases a decision on it. Only
+//! Snapboot's own variables do not count (`is_own` in inputs/environment.rs).
 //!
-//! environment_inputs.rs applies them, and makes the inputs of an image.
-//!
-//! What the boot sees from its start stands in one table. All others it sees when it looks them up, so that the values of those that it never
-//! looks up get into no image.
+//! environment_inputs.rs applies these lists and writes the inputs of an image. The boot gets all variables outside the
+//! table on demand, so values that it never looks up get into no image.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -73,7 +70,8 @@ const TABLE: &[(&str, Rule)] = {
         ("GCONV_PATH", Always),
         // The allocator of the C library, and others that take over its names.
         ("MALLOC_*", Always),
-        // Python. Each thaw may renew some of them (renewals.rs). Which virtual environment it is follows from the interpreter, not from what was activated.
+        // Python. Each thaw may renew some of them (renewals.rs). The virtual environment follows from the interpreter,
+        // not from activation.
         ("PYTHON*", Python),
         ("VIRTUAL_ENV", WhenRead),
         ("CONDA_PREFIX", WhenRead),
@@ -84,7 +82,7 @@ const TABLE: &[(&str, Rule)] = {
     ]
 };
 
-/// The table, and what recipes add to it.
+/// The table, with the rows of recipes.
 fn rows() -> impl Iterator<Item = (&'static str, Rule)> {
     let of_recipes = recipes::all().flat_map(|recipe| {
         let always = match recipe.rules.language {

@@ -1,8 +1,9 @@
-//! What Snapboot knows of single libraries and frameworks: one folder each, with `recipe.toml` (the keys are the fields of [`Recipe`]) and,
-//! where rules do not suffice, `python.py` or `ruby.rb`, which the front end of that language runs.
+//! What Snapboot knows of single libraries and frameworks. Each has a folder with `recipe.toml` (the keys are the fields
+//! of [`Recipe`]) and, if rules do not suffice, `python.py` or `ruby.rb`, which the front end of that language runs.
 //!
-//! The folders of recipes/ are a part of the command. A user adds folders of the same form ([`load_own`]); one with the name of a folder of
-//! ours takes its place. Whoever needs rules asks here: who reads what (judge), what is preloaded (freeze), what the front ends are given.
+//! The folders of recipes/ are compiled into the command. A user adds folders of the same form ([`load_own`]); one with
+//! the name of a folder of ours replaces it. The judge gets the rules about reads from here, the freeze what to preload,
+//! and the front ends their code.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -25,7 +26,7 @@ const BUILT_IN: &[Files<'_>] = &include!(concat!(env!("OUT_DIR"), "/built_in.rs"
 /// The user's recipes.
 static OWN: OnceLock<Vec<Recipe>> = OnceLock::new();
 
-/// All recipes by the names of their folders, the user's in the place of ours.
+/// All recipes by the names of their folders; the user's replace ours.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
     let own = OWN.get().map(Vec::as_slice).unwrap_or_default();
     built_in().iter().filter(|ours| own.iter().all(|recipe| recipe.folder != ours.folder)).chain(own)
@@ -35,7 +36,7 @@ fn built_in() -> &'static [Recipe] {
     static BUILT: OnceLock<Vec<Recipe>> = OnceLock::new();
     BUILT.get_or_init(|| {
         let read = |&(folder, rules, python, ruby): &Files<'_>| {
-            let rules = Rules::of_ours(rules.unwrap_or_default()).expect("a test reads each recipe");
+            let rules = Rules::parse_valid(rules.unwrap_or_default()).expect("a test reads each recipe");
             let code = python.or(ruby).map(str::to_owned);
             Recipe { folder: folder.to_owned(), place: format!("recipes/{folder}").into(), rules, code }
         };
@@ -43,24 +44,24 @@ fn built_in() -> &'static [Recipe] {
     })
 }
 
-/// The reads that do not count, or not all of them, of all recipes for a language.
+/// The rules about reads of all recipes for a language.
 pub fn reads(language: Language) -> impl Iterator<Item = &'static Read> {
-    of(language).flat_map(|recipe| &recipe.rules.reads)
+    for_language(language).flat_map(|recipe| &recipe.rules.reads)
 }
 
-/// Programs of which it is known what they read of their environment.
+/// Programs that read only known variables.
 pub fn programs() -> impl Iterator<Item = &'static Program> {
     all().flat_map(|recipe| &recipe.rules.programs)
 }
 
-/// The remedy for a finding that a library is known for.
+/// The remedy for a finding that names a library.
 pub fn remedy(fact: &str) -> Option<&'static str> {
     let mut remedies = all().flat_map(|recipe| &recipe.rules.remedies);
     remedies.find(|row| fact.contains(&row.finding)).map(|row| row.remedy.as_str())
 }
 
-/// Recipes about programs of a language.
-pub fn of(language: Language) -> impl Iterator<Item = &'static Recipe> {
+/// The recipes for programs of a language.
+pub fn for_language(language: Language) -> impl Iterator<Item = &'static Recipe> {
     all().filter(move |recipe| recipe.rules.language == Some(language))
 }
 

@@ -7,12 +7,12 @@ use runtime::Language;
 
 use crate::{Recipe, Rules, OWN};
 
-/// The file that makes a folder a recipe, and code beside it.
+/// The files of a recipe's folder; the first makes a folder a recipe.
 const RULES: &str = "recipe.toml";
 const CODE: [(Language, &str); 2] = [(Language::Python, "python.py"), (Language::Ruby, "ruby.rb")];
 
-/// Reads the user's recipes, once in this process: the folders in `$XDG_CONFIG_HOME/snapboot/recipes` (`~/.config`). Fails where one is wrong,
-/// or where somebody else may have put it there: its code is executed.
+/// Reads the user's recipes, once in this process: the folders in `$XDG_CONFIG_HOME/snapboot/recipes` (`~/.config`).
+/// Fails if one is invalid, or if others may have put it there: its code is executed.
 pub fn load() -> Result<()> {
     if OWN.get().is_none() {
         let own = place().map_or(Ok(Vec::new()), |place| read(&place))?;
@@ -21,7 +21,7 @@ pub fn load() -> Result<()> {
     Ok(())
 }
 
-/// The files of the user's recipes about programs of a language, or of any.
+/// The files of the user's recipes for programs of a language, or of any language.
 pub fn files(language: Language) -> impl Iterator<Item = PathBuf> {
     let own = OWN.get().map(Vec::as_slice).unwrap_or_default().iter();
     let own = own.filter(move |recipe| recipe.rules.language.is_none_or(|of| of == language));
@@ -32,14 +32,14 @@ pub fn files(language: Language) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Where they are. The home of another user, where `sudo -E` leads, is not looked at.
+/// The folder of the user's recipes. Ignores the home of another user, to which `sudo -E` leads.
 fn place() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || absolute("HOME").filter(|home| trust::is_home(home)).map(|home| home.join(".config"));
     Some(absolute("XDG_CONFIG_HOME").or_else(home)?.join("snapboot/recipes"))
 }
 
-/// The recipes in a folder of folders, by their names.
+/// The recipes in a folder of folders, sorted by name.
 fn read(place: &Path) -> Result<Vec<Recipe>> {
     let mut folders: Vec<PathBuf> = match std::fs::read_dir(place) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
@@ -99,7 +99,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder of the user's alone, whatever the umask.
+    /// A folder of the user's alone, whatever the umask is.
     fn folder(top: &Path, name: &str, rules: &str) -> PathBuf {
         fs::set_permissions(top, fs::Permissions::from_mode(0o755)).unwrap();
         let folder = top.join(name);

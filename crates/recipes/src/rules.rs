@@ -1,4 +1,4 @@
-//! The keys of a recipe.toml, and what makes them wrong. docs/reference.md explains them to users.
+//! The keys of a recipe.toml, and their checks. docs/reference.md documents them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,141 +14,143 @@ use toml::Spanned;
 pub struct Recipe {
     /// The name of its folder.
     pub folder: String,
-    /// Where that is, for messages.
+    /// The path of its folder, for messages.
     pub place: PathBuf,
-    /// What its recipe.toml says.
+    /// The content of its recipe.toml.
     pub rules: Rules,
     /// Its code for the front end of its language.
     pub code: Option<String>,
 }
 
-/// What a recipe.toml says.
+/// The content of a recipe.toml.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// What people call the library.
+    /// The usual name of the library.
     pub name: String,
-    /// The language of the programs that use it; none for a library in C that any of them may load.
+    /// The language of the programs that use it; none for a C library that programs of any language may load.
     #[serde(default, deserialize_with = "language")]
     pub language: Option<Language>,
-    /// A program that a framework's own script starts.
+    /// An application that a framework's own script starts.
     pub application: Option<Application>,
-    /// Reads that do not count, or not all of them.
+    /// Rules about reads that do not count, or count only in part.
     #[serde(default)]
     pub reads: Vec<Read>,
-    /// Programs that read nothing of their environment but what is named.
+    /// Programs that read only the named variables of their environment.
     #[serde(default)]
     pub programs: Vec<Program>,
     /// Variables that the boot sees from its start.
     #[serde(default)]
     pub variables: Variables,
-    /// Threads that are started again when they are needed: for Python the top-level package that runs in them, for Ruby the end of the path
-    /// of the file that starts them.
+    /// Threads that are restarted when they are needed: for Python the top-level package whose code runs in them, for
+    /// Ruby the end of the path of the file that starts them.
     #[serde(default)]
     pub restarted_threads: Vec<String>,
-    /// Remedies for what the library is known to hold.
+    /// Remedies for findings that name the library.
     #[serde(default)]
     pub remedies: Vec<Remedy>,
-    /// Variables that keep the library to the instructions of a level of CPU.
+    /// Variables that limit the library to the instructions of a CPU level.
     #[serde(default)]
     pub cpu: Vec<Cpu>,
     /// Plugins that must not be loaded early.
     pub late_plugins: Option<LatePlugins>,
 }
 
-/// What is loaded of an application by itself, where a framework's own script starts it. In `preload` and `environment` stand `{folder}` for
-/// the script's folder, and `{NAME}` for a group of `text`.
+/// What to load of an application that a framework's own script starts. `preload` and `environment` may contain
+/// `{folder}` for the script's folder, and `{NAME}` for a group of `text`.
 ///
-/// It is for a script of a certain name and text, so that nothing is set up early that the script decides by its arguments: an image is
-/// for all of them, and guards name those that need an ordinary start.
+/// It applies to a script of a certain name and text, and loads nothing early that the script decides by its arguments:
+/// an image is for all arguments, and guards name those that need an ordinary start.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Application {
-    /// How the script's path ends.
+    /// The end of the script's path.
     pub script: String,
-    /// A file that must be there, from the script's folder.
+    /// A file that must exist, relative to the script's folder.
     pub beside: Option<String>,
-    /// A regular expression that the script's text matches.
+    /// A regular expression that matches the script's text.
     text: Spanned<String>,
     #[serde(skip)]
     pattern: OnceLock<Regex>,
-    /// What to preload, as `--preload` takes it.
+    /// The preloads, as in `--preload`.
     pub preload: Vec<String>,
-    /// Training runs that are made where nobody names any: arguments of each, with which the program changes nothing.
+    /// Training runs if the user names none: the arguments of each, with which the program changes nothing.
     #[serde(default)]
     pub train: Vec<String>,
-    /// What these runs do once, and find done when they do it again: names in `warm_ups` of the recipe's python.py.
+    /// What these runs do only once: names in `warm_ups` of the recipe's python.py.
     #[serde(default)]
     pub warm_up: Vec<String>,
-    /// Variables that are set while the program boots, where they are not set.
+    /// Variables to set during the boot, unless they are set.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Arguments that need an ordinary start.
     #[serde(default)]
     pub guards: Vec<String>,
-    /// A file that the script looks for where it is started.
+    /// A file that the script looks up in the current directory.
     pub here: Option<Here>,
 }
 
-/// A file of the current directory that says what is loaded first of the application. Only a command without arguments surely leads to it.
+/// A file of the current directory that determines what is loaded first of the application. Only a command without
+/// arguments is certain to read it.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Here {
     /// Its name.
     pub file: String,
-    /// Features that are loaded by then, so that the file may require them before what is the application's own.
+    /// Features that are loaded before, so that the file may require them ahead of the application's own.
     #[serde(default)]
     pub loaded: Vec<String>,
-    /// What must not be there, neither at the freeze nor at a start, since it may lead to another application.
+    /// Files that must not exist, neither at the freeze nor at a start, since they may lead to another application.
     #[serde(default)]
     pub without: Vec<String>,
-    /// Variables with which a start may have another application, or another environment.
+    /// Variables with which a start may have another application or another environment.
     #[serde(default)]
     pub unset: Vec<String>,
-    /// The only arguments of a start that leave the application as it is: `-q` and `--quiet` by themselves, `-p:` and `--port:` with a value
-    /// that is attached (`-p9292`, `--port=9292`) or follows.
+    /// The only arguments of a start that do not affect the application: `-q` and `--quiet` alone, `-p:` and `--port:`
+    /// with a value, attached (`-p9292`, `--port=9292`) or in the next argument.
     #[serde(default)]
     pub options: Vec<String>,
 }
 
-/// What a file reads while the program boots, of which an image need not depend, or not on all of it.
+/// A read of a file during the boot on which an image need not depend, or only in part.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "ReadKeys")]
 pub struct Read {
-    /// The end of the reader's path; empty for C code, of which nobody knows who calls it.
+    /// The end of the reader's path; empty for C code, whose callers are unknown.
     pub reader: String,
     /// What it reads.
     pub of: ReadOf,
-    /// Whether this only says that the read is no reason to leave the reader out of training. What an image depends on, another start shows.
+    /// Whether this only means that the reader may be part of training. Another start shows what an image depends on.
     pub only_in_trials: bool,
 }
 
-/// What is read.
+/// What a reader reads.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ReadOf {
-    /// A variable, of whose value the reader leaves nothing that the front end does not renew.
+    /// A variable. The reader keeps nothing of its value that the front end does not renew.
     Variable(String),
-    /// The whole environment. Only variables with these patterns count.
+    /// The whole environment. Only variables that match these patterns count.
     Environment(Vec<String>),
     /// A fact about the machine, the user or the process.
     Fact {
-        /// In the front ends' words, such as `cwd`.
+        /// Its name in the front ends, such as `cwd`.
         word: String,
         /// One of `image::fact_kind`.
         kind: u32,
         /// The rule holds unless the reader found this variable unset.
         unless_unset: Option<String>,
     },
-    /// What belongs to a start, in the front ends' words (`sys.argv`, `ARGV`), and no image can be bound to.
+    /// Something that belongs to a start and to which no image can be bound, by its name in the front ends (`sys.argv`,
+    /// `ARGV`).
     AtStart {
-        /// What it is.
+        /// Its name.
         what: String,
-        /// Patterns of arguments with which the reader would have kept something: starts with one of these are ordinary.
+        /// Patterns of arguments of which the reader would have kept something: starts with one of these are ordinary.
         guards: Vec<String>,
     },
 }
 
-/// A read as it is written.
+/// A read as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadKeys {
@@ -163,89 +165,90 @@ struct ReadKeys {
     only_in_trials: bool,
 }
 
-/// A program that is executed while another one boots.
+/// A program that another one executes during its boot.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// The name of its file.
+    /// Its file name.
     pub program: String,
     /// Patterns of the variables that it reads.
     pub environment: Vec<String>,
 }
 
-/// Variables that a boot sees from its start, as patterns (a final `*` stands for anything): all others it sees when it looks them up.
+/// Variables that a boot sees from its start, as patterns (a final `*` matches anything); it gets all others on demand.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variables {
-    /// Those that C code reads, so that nobody sees it do so: inputs of every image (of programs of the recipe's language).
+    /// Variables that C code reads without being observed: inputs of every image (of programs of the recipe's
+    /// language).
     #[serde(default)]
     pub always: Vec<String>,
-    /// Inputs when the boot has read them.
+    /// Inputs if the boot reads them.
     #[serde(default)]
     pub when_read: Vec<String>,
 }
 
-/// A remedy in place of the general one of a finding. It changes the words of a refusal, and nothing of what is refused.
+/// A remedy that replaces the general one of a finding. It changes the text of a refusal, not what is refused.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
-    /// Part of a finding that tells the library.
+    /// A part of the finding that identifies the library.
     pub finding: String,
-    /// What to do.
+    /// The remedy.
     pub remedy: String,
 }
 
-/// A variable that speaks for the CPU. It is set for the boot alone.
+/// A variable that limits CPU features. It is set for the boot only.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
     /// Its name.
     pub variable: String,
-    /// Beginnings of the names of the libraries that query the CPU and heed it.
+    /// Prefixes of the names of the libraries that query the CPU and honour it.
     pub libraries: Vec<String>,
     /// Its value for x86-64-v2.
     pub v2: String,
-    /// For x86-64-v3.
+    /// Its value for x86-64-v3.
     pub v3: String,
-    /// For x86-64-v4.
+    /// Its value for x86-64-v4.
     pub v4: String,
 }
 
-/// Plugins that a program wants to load itself, and of which it complains at each start where they were loaded before.
+/// Plugins that a program must load itself; it complains at each start if they were loaded before.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LatePlugins {
-    /// The end of the path of a file that is loaded where the program is.
+    /// The end of the path of a file that identifies the loaded program.
     pub loaded: String,
-    /// The group of entry points that names the plugins.
+    /// The group of entry points with the plugins.
     pub group: String,
-    /// What stands in a plugin that may be loaded early.
+    /// A text in plugins that may be loaded early.
     pub unless: String,
-    /// What is said of plugins, with `{plugins}` for their names.
+    /// The warning, with `{plugins}` for their names.
     pub warning: String,
 }
 
 /// A mistake in a recipe.toml.
 #[derive(Debug)]
 pub struct Mistake {
-    /// Its line, from 1 on.
+    /// Its line, from 1.
     pub line: usize,
-    /// What was expected, and what was there.
+    /// What was expected, and what was found.
     pub what: String,
 }
 
 impl Rules {
-    /// Reads a recipe.toml, of which somebody has made sure that it says what makes sense.
-    pub(crate) fn of_ours(text: &str) -> Result<Rules, Mistake> {
+    /// Parses a recipe.toml that a test has validated.
+    pub(crate) fn parse_valid(text: &str) -> Result<Rules, Mistake> {
         toml::from_str(text).map_err(|error| {
             let what = error.message().trim().replace('\n', " ");
             Mistake { line: line(text, error.span().unwrap_or_default().start), what }
         })
     }
 
-    /// Reads a recipe.toml, and makes sure of that.
+    /// Parses and validates a recipe.toml.
     pub fn read(text: &str) -> Result<Rules, Mistake> {
-        let rules = Rules::of_ours(text)?;
+        let rules = Rules::parse_valid(text)?;
         if let Some(what) = rules.contradiction() {
             return Err(Mistake { line: 1, what });
         }
@@ -258,7 +261,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// What contradicts itself.
+    /// A contradiction between its keys.
     fn contradiction(&self) -> Option<String> {
         let needs_language = self.application.is_some() || !self.reads.is_empty() || !self.restarted_threads.is_empty();
         if needs_language && self.language.is_none() {
@@ -279,7 +282,7 @@ impl Rules {
 }
 
 impl Application {
-    /// What the script's text matches.
+    /// The regular expression for the script's text.
     pub fn pattern(&self) -> &Regex {
         self.pattern.get_or_init(|| Regex::new(self.text.get_ref()).expect("it was tried when it was read"))
     }
@@ -331,7 +334,7 @@ fn language<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<
     }
 }
 
-/// The number of the line that a byte of a text is in, from 1 on.
+/// The number of the line that contains a byte of a text, from 1.
 fn line(text: &str, byte: usize) -> usize {
     text.get(..byte).unwrap_or_default().matches('\n').count() + 1
 }

@@ -1,12 +1,12 @@
-//! Reads a great many damaged heads and tables: none may make the reader panic, hang, or let through what the format forbids.
+//! Reads a great many damaged heads and tables: none may make the reader panic, hang, or accept what the format forbids.
 //!
 //! This is the fuzz target of fuzz/ with a driver that needs no nightly toolchain. Every case follows from a seed and its
-//! number. The environment may say more (`make fuzz` does):
+//! number. Variables set (as `make fuzz` does):
 //!
 //! - `FUZZ_SEED`: another seed
-//! - `FUZZ_CASES`: how many cases; `FUZZ_SECONDS`: how long, whatever their number
-//! - `FUZZ_CASE`: only this case, to replay a failure
-//! - `FUZZ_CORPUS`: a directory to which the seeds and some cases are written, for cargo-fuzz to start from
+//! - `FUZZ_CASES`: the number of cases; `FUZZ_SECONDS`: the time instead
+//! - `FUZZ_CASE`: one case, to replay a failure
+//! - `FUZZ_CORPUS`: a directory for the seeds and some cases, from which cargo-fuzz starts
 
 extern crate snapboot_image_writer as image_writer;
 
