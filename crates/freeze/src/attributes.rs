@@ -38,15 +38,17 @@ pub fn add(findings: &mut Vec<Finding>, attributes: impl IntoIterator<Item = Att
     }
 }
 
-/// The attributes that the recorder saw being set and that cannot be frozen. `has_told` says whether the boot came to
+/// The attributes that the recorder saw being set and that cannot be frozen. `has_reported` says whether the boot came to
 /// its end, where the process itself reports the readable ones.
-pub fn seen(set: &BTreeSet<Attribute>, has_told: bool) -> impl Iterator<Item = Attribute> + '_ {
-    set.iter().copied().filter(move |attribute| !attribute.is_repeated() && (!has_told || is_untold(*attribute)))
+pub fn seen(set: &BTreeSet<Attribute>, has_reported: bool) -> impl Iterator<Item = Attribute> + '_ {
+    set.iter()
+        .copied()
+        .filter(move |attribute| !attribute.is_repeated() && (!has_reported || is_unreported(*attribute)))
 }
 
 /// Whether the kernel does not report the attribute to a boot, or reports what is peculiar to the boot: it leads its
 /// own process group, and the recorder's filter may need the flag.
-fn is_untold(attribute: Attribute) -> bool {
+fn is_unreported(attribute: Attribute) -> bool {
     use Attribute::{LockedMemory, NoNewPrivileges, ProcessGroup, Root, SeccompFilters, Session};
     attribute.source() == Source::Seen
         || matches!(attribute, LockedMemory | NoNewPrivileges | ProcessGroup | Root | SeccompFilters | Session)

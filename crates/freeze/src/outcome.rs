@@ -55,7 +55,7 @@ pub struct Written {
     /// How many regular expressions were compiled because of training runs.
     pub patterns: usize,
     /// Whether it is an installed tool, which was run with `--version`.
-    pub tells_version: bool,
+    pub prints_version: bool,
     /// What training runs loaded and each start must load itself: names, and reasons.
     pub left_out: Vec<(String, String)>,
     /// Its dependencies that the user may not expect: names of variables, and phrases.

@@ -73,9 +73,9 @@ pub struct Report {
     /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was
     /// loaded.
     pub left: Option<String>,
-    /// Facts with whose values the program has compared a text of its own, and where.
+    /// Facts with whose values the program compared a text of its own, and where.
     pub values_compared: Vec<(String, String)>,
-    /// Things to tell the user.
+    /// Messages to the user.
     pub warnings: Vec<String>,
     /// Arguments that force the fallback, named by a framework's recipe.
     pub guards: Vec<OsString>,

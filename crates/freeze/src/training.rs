@@ -65,7 +65,7 @@ pub struct Profile {
     /// Names of variables that the program sets in its own environment.
     pub changed: BTreeSet<OsString>,
     /// Whether it is an installed tool that was run with `--version`.
-    pub tells_version: bool,
+    pub prints_version: bool,
     /// The runs that reported anything.
     runs: Vec<Run>,
     /// Messages about default runs that did not come to an end.
@@ -127,7 +127,7 @@ impl Trainer<'_> {
             Training::Default => (recipe.training.clone(), LIMIT),
         };
         let warm_up = if runs == recipe.training { recipe.warm_up.clone() } else { Vec::new() };
-        let mut profile = Profile { tells_version: is_tool, warm_up, ..Profile::default() };
+        let mut profile = Profile { prints_version: is_tool, warm_up, ..Profile::default() };
         for (number, arguments) in runs.iter().enumerate() {
             self.progress.step(&Step::Train { number: number as u32 + 1, count: runs.len() as u32 });
             let ended = self.run(arguments, limit)?;

@@ -189,7 +189,7 @@ impl Secret {
             Some(address) => address.password.or(Some(address.user)).into_iter().chain([real]).collect(),
             None => vec![real],
         };
-        parts.into_iter().filter(|part| is_telling(part)).flat_map(forms).collect()
+        parts.into_iter().filter(|part| identifies_secret(part)).flat_map(forms).collect()
     }
 }
 
@@ -200,7 +200,7 @@ fn alike_is_as_long(real: &[u8]) -> bool {
 
 /// Whether a text in an image must come from the variable: it is long or of several kinds of characters, and not a
 /// word.
-fn is_telling(text: &[u8]) -> bool {
+fn identifies_secret(text: &[u8]) -> bool {
     let kinds = [
         u8::is_ascii_digit as fn(&u8) -> bool,
         u8::is_ascii_lowercase,

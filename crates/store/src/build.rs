@@ -223,9 +223,9 @@ fn attempt(
             // Without a terminal it cannot be measured at one.
             if whom.terminal.is_none() {
                 attempts.times =
-                    written.tells_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+                    written.prints_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
             }
-            let is_measured = written.tells_version && whom.terminal.is_none() && !whom.somebody_waits;
+            let is_measured = written.prints_version && whom.terminal.is_none() && !whom.somebody_waits;
             match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {
                 Some(effort) if limits::remove_image(output) => Outcome::Vain { effort },
                 _ => Outcome::Made { image: output.to_owned() },

@@ -99,9 +99,9 @@ pub fn check_place(path: &Path) -> Result<(), Refusal> {
     Walk::walk_to(path, Missing::IsFine).map(drop)
 }
 
-/// As [`check_place`], for files of a program whose code lies in `base`. Whoever can change that directory can have the
-/// program execute their code anyway, so only what lies below it is checked, and the directory's owner is trusted as
-/// well.
+/// As [`check_place`], for files of a program whose code lies in `base`. Anybody who can change that directory can have
+/// the program execute their code anyway, so only what lies below it is checked, and the directory's owner is trusted
+/// as well.
 pub fn check_place_below(base: &Path, path: &Path) -> Result<(), Refusal> {
     let Ok(below) = path.strip_prefix(base) else { return check_place(path) };
     let cannot = |errno| Refusal::io(base, errno);

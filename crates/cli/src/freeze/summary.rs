@@ -129,7 +129,7 @@ mod tests {
             preloaded: vec!["./config/environment".into()],
             left: None,
             language: Language::Ruby,
-            tells_version: false,
+            prints_version: false,
             learnt: 0,
             learnt_in: Default::default(),
             patterns: 0,

@@ -148,7 +148,7 @@ impl Session<'_> {
             learnt: report.learnt.len(),
             learnt_in: profile.folders_of(&report.learnt),
             patterns: report.patterns,
-            tells_version: profile.tells_version,
+            prints_version: profile.prints_version,
             lacks: lacks.is_any(),
             left_out: report.left_out,
             replaced: replaced.and_then(|(_, starts)| starts.clone()),

@@ -10,7 +10,7 @@ use core::ffi::{c_char, c_int, c_uint, c_void, CStr};
 use ::channel::Request;
 use image::lookup_kind;
 
-use super::channel::tell_recorder;
+use super::channel::send_to_recorder;
 use super::events::is_on;
 use super::libc_hooks::Next;
 
@@ -45,7 +45,7 @@ macro_rules! look_up {
                     next::$name.get::<unsafe extern "C" fn($kind $(, $type)*) -> $result>()($key $(, $argument)*)
                 };
                 if is_announced {
-                    tell_recorder(Request::LookedUp, &[]);
+                    send_to_recorder(Request::LookedUp, &[]);
                 }
                 result
             }
@@ -95,5 +95,5 @@ fn by_number(number: c_uint) {
 
 /// Announces to the recorder what this thread will look up.
 pub fn look_up(kind: u32, text: &[u8]) {
-    tell_recorder(Request::LookUp, &[&[b'0' + kind as u8, b'/'], text]);
+    send_to_recorder(Request::LookUp, &[&[b'0' + kind as u8, b'/'], text]);
 }

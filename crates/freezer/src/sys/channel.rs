@@ -115,7 +115,7 @@ fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<(
             ENDS.store(true, Relaxed);
             STOPS.store(text == b"stop", Relaxed);
         }
-        Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp => tell_recorder(request, &[text]),
+        Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp => send_to_recorder(request, &[text]),
     }
     Some(())
 }
@@ -146,7 +146,7 @@ pub fn announced_end() -> Option<bool> {
 }
 
 /// Sends a request to the recorder, which sees the call and lets it fail. A request that is too long is not sent.
-pub fn tell_recorder(request: Request, argument: &[&[u8]]) {
+pub fn send_to_recorder(request: Request, argument: &[&[u8]]) {
     let mut path = [0; 512];
     let parts = [NAME, request.word().as_bytes(), b"="];
     let mut size = 0;

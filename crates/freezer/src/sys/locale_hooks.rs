@@ -13,7 +13,7 @@ use image::lookup_kind;
 use inputs::lookups::{self, LOCALE_ARCHIVE};
 
 use super::account_hooks::look_up;
-use super::channel::tell_recorder;
+use super::channel::send_to_recorder;
 use super::events::is_on;
 use super::libc_hooks::{locale, Next};
 use super::locales;
@@ -105,7 +105,7 @@ fn is_in_folders_only(all: &[u8]) -> bool {
     archived().all(|name| {
         look_up(lookup_kind::LOCALE, name);
         let is_missing = is_plain(name) && with_archive(|archive| is_missing(name, archive));
-        tell_recorder(Request::LookedUp, &[]);
+        send_to_recorder(Request::LookedUp, &[]);
         is_missing
     })
 }
