@@ -27,6 +27,7 @@ class Evidence
   def initialize(request)
     @directory = request.directory
     @role = request.value("evidence")
+    @watches_values = !request.value("watches_values").nil?
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
     @here = now(@facts.keys)
     @form = StartForm.new(@facts)
@@ -35,6 +36,15 @@ class Evidence
     @exit_handlers = []
     @private_constants = Hash.new { |all, owner| all[owner] = [] }.compare_by_identity
     @wrappers = Wrappers.new
+  end
+
+  # The WatchedValues of a boot that looks for comparisons only, or nil. To be made before reads are watched. +load_file+:
+  # loads a file of the front end by its name. +own+: the front end's directory.
+  def watched_values(load_file, own)
+    return unless @watches_values
+
+    load_file.call("watched_values")
+    WatchedValues.new(@here, own)
   end
 
   # Starts noting what cannot be found afterwards. +values+: WatchedValues, where only these count, or nil.

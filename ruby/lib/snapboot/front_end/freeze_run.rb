@@ -74,13 +74,6 @@ class FreezeRun
 
   private
 
-  def watched_values
-    return if @request.value("watches_values").nil?
-
-    @load_file.call("watched_values")
-    WatchedValues.new(@evidence.here, @directory)
-  end
-
   # An image of the store has its starts tell what else they load.
   def prepare_telling
     return if @request.value("profile").nil?
@@ -159,7 +152,7 @@ class FreezeRun
     inputs.watch
     gem_lists = GemLists.new
     gem_lists.watch
-    values = watched_values
+    values = @evidence.watched_values(@load_file, @directory)
     @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
