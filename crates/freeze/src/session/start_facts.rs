@@ -20,6 +20,9 @@ pub(super) const VARIABLES: [&str; 4] = ["HOME", "PATH", "USER", "LOGNAME"];
 /// Facts that are names.
 const NAMES: [&str; 3] = ["USER", "LOGNAME", HOST];
 
+/// Directories of gems. Their answers are compared one by one: a new directory without the gem that was looked up leaves an image fresh.
+const RUBYGEMS: &str = "GEM_*";
+
 /// Maximum length of the name and of the value of any other variable that is changed (bytes).
 const LONGEST: usize = 200;
 
@@ -46,7 +49,8 @@ impl Session<'_> {
         let names: Vec<&OsString> =
             boot.facts.iter().filter(|(fact, _)| is_name(fact)).map(|(_, value)| value).collect();
         let is_of_runtime = |name: &OsStr| {
-            always_compared(self.runtime.language).any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
+            let mut patterns = always_compared(self.runtime.language).chain([RUBYGEMS]);
+            patterns.any(|pattern| matches(pattern.as_bytes(), name.as_bytes()))
         };
         let read = first.reads.variables.keys().filter(|name| {
             name.to_str().is_some() && !known(name) && !first.reads.by_c.contains(*name) && !is_of_runtime(name)
