@@ -1,4 +1,4 @@
-"""The front end: boots a program, has it frozen, and makes the thawed process the new one.
+"""The front end: boots a program, has it frozen, and turns the thawed process into the newly started one.
 
-Nobody imports it: `snapboot freeze` starts the interpreter on `freeze.py`, and `loader.py` loads the rest.
+Programs never import this package: `snapboot freeze` starts the interpreter on `freeze.py`, and `loader.py` loads the other modules.
 """

@@ -1,8 +1,8 @@
-"""Attributes of other modules that a module sets while it is imported.
+"""Finds modules that set attributes of other modules while they are imported.
 
-Imported early, such a module sets them before the program can: what the main part sets before or after that import would be there in the
-place of the other, and a start that never imports the module would see what it has set. So it is left to the program, unless each start
-imports it as far as anybody knows, neither the main part nor what is left to the program names the attribute, and no other module sets it.
+Importing such a module early would change the order: an attribute that the main part sets before or after that import would end up with the
+other value, and a start that never imports the module would still see its change. So the import is left to the program, unless every known
+start imports the module, neither the main part nor a module left to the program names the attribute, and no other module sets it.
 """
 
 import _operator
@@ -12,10 +12,10 @@ from .modules import MODULE, NAMES, is_module
 
 
 class Attributes:
-    """Those of all modules, as they were at the last look.
+    """The attributes of all modules, as of the last look.
 
-    files: where each module of a training run is, by its name. always: those that every run has imported. main: the source of the main
-    part, or None where it may be any. is_watch: tells what the front end itself has put in the place of a function.
+    files: the file of each module of a training run, by module name. always: the modules that every run has imported. main: the source of
+    the main part, or None where it may be any. is_watch: returns whether a value is a wrapper that the front end itself has installed.
     """
 
     def __init__(self, files, always, main, is_watch):
@@ -27,8 +27,8 @@ class Attributes:
         self._held = _held()
 
     def conflicts(self, left):
-        """Looks at what was imported since the last look. Returns what module must be left out because of it, and why. left: the names of
-        those that are left out anyway."""
+        """Compares with the last look. Returns the modules that must be left out, each with the reason. left: the names of modules that are
+        left out anyway."""
         before, self._held = self._held, _held()
         found = {}
         new = [name for name in self._held if name not in before and name in self._files]
@@ -43,7 +43,7 @@ class Attributes:
         return found
 
     def _setters(self, owner, key, new):
-        """Those whose code sets it or, where it cannot be seen there, those that name both."""
+        """Returns the modules whose code sets the attribute or, where no code shows that, the modules that name both."""
         setters = [name for name in new if _sets_in_file(name, self._files[name], owner, key)]
         return setters or [name for name in new if self._names(name).issuperset((owner, key))]
 
@@ -57,18 +57,18 @@ class Attributes:
 
 
 def _held():
-    """By the name of a module: itself, whether it makes up attributes, their names, and what they are."""
+    """Returns, by module name: the module, whether it makes up attributes, and its attributes by name."""
     held = {}
     for name, module in list(sys.modules.items()):
         names = NAMES(module) if is_module(module) else None
         if type(names) is dict and type(name) is str:
-            is_lazy = (type(module) is not MODULE or "__getattr__" in names) and name != "__main__"  # which is watched
+            is_lazy = (type(module) is not MODULE or "__getattr__" in names) and name != "__main__"  # `__main__` is watched
             held[name] = module, is_lazy, [*names], [*names.values()]
     return held
 
 
 def _changed(before, now):
-    """Each module that was there, the name of an attribute that is another one or new, and what it is now."""
+    """Returns each changed or new attribute of a module that existed before, with its new value."""
     for owner, (module, is_lazy, keys, values) in before.items():
         same, _, new_keys, new_values = now.get(owner, (None, None, (), ()))
         if same is not module:
@@ -80,14 +80,14 @@ def _changed(before, now):
         for key, value in zip(new_keys, new_values):
             if type(key) is not str or key in old and old[key] is value:
                 continue
-            # What an import sets, a lazy module keeps for the next time, or is no name that a program would choose.
+            # Skips submodules that an import sets, values that a lazy module caches, and names that no program would choose.
             is_import = sys.modules.get("%s.%s" % (owner, key)) is value
             if not (is_import or is_lazy and key not in old or key[:2] == "__" and owner != "builtins"):
                 yield owner, key, value
 
 
 def _is_set(owner, key, held):
-    """Whether a function or module of these sets it, too."""
+    """Returns whether a function or module of these sets it, too."""
     owner = owner.rpartition(".")[2]
     for name, (module, *_) in held.items():
         path = getattr(NAMES(module).get("__spec__"), "origin", None)
@@ -125,12 +125,12 @@ def _names_in_file(module, path):
 def _code_in_file(module, path):
     try:
         return SourceFileLoader(module, path).get_code(module)
-    except Exception:  # an extension, for one
+    except Exception:  # for example an extension module
         return None
 
 
 def _names_in_code(code, found):
-    """All that may be a name: attributes and variables, and texts, by which `setattr` is told."""
+    """Returns all possible names in code: of attributes and variables, and texts, which may be passed to `setattr`."""
     found.update(code.co_names, [name.rpartition(".")[2] for name in code.co_names if "." in name])
     for constant in code.co_consts:
         if type(constant) is type(code):

@@ -1,7 +1,7 @@
-"""The boot archive of a thawed process: what its image lacks is imported from there, as in an ordinary start by `snapboot run`.
+"""The boot archive of a thawed process: serves imports that the image lacks, as in an ordinary start by `snapboot run`.
 
-For images of the store, whose request names the file `archive` that switches one on, and where a whole environment is enabled. Its finder
-is frozen with the image, so that a thaw has nothing to do for it: as in an ordinary start it opens the archive when the program imports
+Used for images of the store, whose request names the file `archive` that switches an archive on, and where a whole environment is enabled.
+The finder is frozen with the image, so a thaw spends no time on it: as in an ordinary start, it opens the archive when the program imports
 something.
 """
 
@@ -16,8 +16,8 @@ class BootArchive:
     """A finder that opens the archive of this program after the thaw."""
 
     def __init__(self, path, request, context):
-        """path: of the file that switches it on. request: of the image. context: knows the arguments of a thawed process. Loads the finder.
-        Raises OSError."""
+        """Loads the finder. Raises OSError. path: the file that switches the archive on. request: the request of the image. context: the
+        Context, which knows the arguments of a thawed process."""
         names = {"__builtins__": vars(sys.modules["builtins"]), "__name__": "snapboot.archive.run", "__file__": path}
         exec(compile(read_file(encode(path)), path, "exec", 0, True, 2), names)
         self._script = request.script
@@ -28,19 +28,19 @@ class BootArchive:
         self._has_room = names["has_room"]
 
     def settle(self):
-        """Has imports served, from the thaw on. To be called right before the freeze, when no module is imported any more."""
+        """Serves imports from the thaw on. Call right before the freeze, when no more modules are imported."""
         if not self._has_room():
             return
         self._held = [place for place in PARSERS if place[0] in sys.modules]
         if self._held:
             self._held = list(_holders(self._held))
             self._finder.has_opened = self._pass_on
-            # What the next module parses may be in the archive: an ordinary start opens it before it imports a parser.
+            # The next module may parse documents that are in the archive: an ordinary start opens it before it imports a parser.
             self._finder.few = 1
         sys.meta_path.insert(sys.meta_path.index(PathFinder), self._finder)
 
     def _pass_on(self):
-        """Gives what stands for a parser now to those who have got hold of the parser itself while the image was made."""
+        """Replaces references to the original parsers that were taken while the image was made."""
         for holder, name, parser, module, attribute in self._held:
             now = vars(sys.modules[module]).get(attribute) if module in sys.modules else None
             if now is None or now is parser:
@@ -51,12 +51,12 @@ class BootArchive:
                 holder[name] = now
 
     def end(self):
-        """Writes what the archive is to have besides. To be called when the program has ended."""
+        """Writes what the archive should have in addition. Call after the program has ended."""
         if self._finder.flush is not None:
             self._finder.flush()
 
     def _program(self):
-        """What tells the program from others: as `program` of archive/imports.py has it in an ordinary start."""
+        """Returns what identifies the program: the `program` of archive/imports.py in an ordinary start."""
         main = parse(self._context.arguments[self._main_index :])
         if main.kind == "script":
             return self._script or absolute(main.value)
@@ -64,8 +64,8 @@ class BootArchive:
 
 
 def _holders(parsers):
-    """Who holds one of the parsers: the names of a module and a name, or an object of `functools.partial` and None; then the parser, its
-    module and its name there."""
+    """Finds references to the parsers. Each is a module name and an attribute name, or a `functools.partial` object and None; followed by
+    the parser, its module and its name there."""
     functions = [(vars(sys.modules[module]).get(name), module, name) for module, name in parsers]
     partial = getattr(sys.modules.get("functools"), "partial", None)
     for names in [vars(module) for module in sys.modules.values() if type(module) is type(sys)]:
@@ -77,6 +77,6 @@ def _holders(parsers):
                     yield value, None, function, module, attribute
 
 
-# Modules with a parser that the archive stands before, and the name of that.
+# Modules whose parsers the archive replaces, and the name of the parser.
 PARSERS = (("yaml", "load"), ("tomllib._parser", "loads"), ("tomli._parser", "loads"))
 PathFinder = sys.modules["_frozen_importlib_external"].PathFinder

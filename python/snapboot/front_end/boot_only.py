@@ -1,11 +1,11 @@
-"""Variables that `snapboot freeze` sets for the boot alone, and what libraries say about them."""
+"""Hides warnings of libraries about variables that `snapboot freeze` sets for the boot alone."""
 
 import _warnings
 
 
 class Mute:
-    """Hides warnings that name one of the variables, such as one of words that a library's version does not know. The user has not set
-    them; and what writes something while it is imported is left to the start of each program.
+    """Hides warnings that name one of the variables: a library may warn about values that its version does not know. The user has not set
+    these variables, and a module that prints during its import would be left to each start.
 
     names: names of the variables.
     """
@@ -15,14 +15,14 @@ class Mute:
         self.filter = ("ignore", self, Warning, None, 0)
 
     def begin(self):
-        """From here on. Works before the module `warnings` is loaded, and does not load it."""
+        """Starts hiding. Works before the module `warnings` is loaded, and does not load it."""
         if self.names:
             _warnings.filters.insert(0, self.filter)
 
     def end(self):
-        """Up to here. The filters are the program's again."""
+        """Stops hiding, and leaves only the program's filters."""
         _warnings.filters[:] = [one for one in _warnings.filters if one is not self.filter]
 
     def match(self, text):
-        """Whether this is such a warning: what `warnings` needs of a filter's regular expression."""
+        """Returns whether this is such a warning. `warnings` calls it as the method of a filter's regular expression."""
         return any(name in text for name in self.names)

@@ -1,20 +1,20 @@
-"""The front end's end of the channel: what it asks of the freezer, in this same process, and how it reports to `snapboot freeze`.
+"""The front end's end of the channel: its requests to the freezer, in this same process, and its reports to `snapboot freeze`.
 
-Defined in crates/channel. The freezer stands in front of the C library's `readlink` and answers for a name that no file has; where there is
-no freezer, as in some tests, there is no answer.
+crates/channel defines it. The freezer intercepts the C library's `readlink` and answers for a name that no file has. Without a freezer, as
+in some tests, no request is answered.
 """
 
 import posix
 
 NAME = b"snapboot:"
-# What is asked.
+# The requests.
 PHASE, ENVIRONMENT, UNFREEZE, RESTARTS = b"phase", b"environment", b"unfreeze", b"restarts"
 ARM, DISARM, IS_ARMED = b"arm", b"disarm", b"is_armed"
 ATTRIBUTES, RENEW, END = b"attributes", b"renew", b"end"
 TRIAL, ASIDE, LOOK_UP, LOOKED_UP = b"trial", b"aside", b"look_up", b"looked_up"
-# Who reads.
+# The phases: who reads.
 OF_RUNTIME, OF_FRONT_END, OF_PROGRAM, OF_TRIAL = b"runtime", b"front end", b"program", b"trial"
-# What was read.
+# The kinds of events: what was read.
 VARIABLE, ALL_VARIABLES, EXECUTED, FACT, EARLY, FOREIGN = b"variable", b"variables", b"executed", b"fact", b"early", b"foreign"
 # The fields of an event.
 EVENT = ("kind", "phase", "subject", "reader", "place", "detail", "renewed")
@@ -25,7 +25,7 @@ _readlink = posix.readlink
 
 
 def call(request, argument=b""):
-    """The answer as bytes; None where there is none."""
+    """Returns the answer as bytes, or None if there is none."""
     try:
         return _readlink(NAME + request + b"=" + argument)
     except OSError:
@@ -33,12 +33,12 @@ def call(request, argument=b""):
 
 
 def record(*fields):
-    """The value of an entry with several fields, which are bytes."""
+    """Encodes several fields (bytes) as the value of one entry."""
     return b"".join([b"%d:%b" % (len(field), field) for field in fields])
 
 
 def fields(record):
-    """The fields of such a value. What is cut off is left out."""
+    """Decodes the fields of such a value. Drops a truncated field."""
     found = []
     while record:
         size, _, rest = record.partition(b":")

@@ -15,10 +15,10 @@ class Main:
 
 
 def parse(arguments):
-    """Reads the arguments after the interpreter's options, as CPython's own getopt would.
+    """Parses the arguments after the interpreter's options, as CPython's own getopt would.
 
-    Returns a Main, or None for whatever only an ordinary start can honour: further options, which are decided long before an
-    image continues, and errors, which it words best.
+    Returns a Main, or None where only an ordinary start will do: for further options, which take effect long before an image continues, and
+    for errors, which the interpreter words best.
     """
     if not arguments:
         return Main("stdin", None, [""])

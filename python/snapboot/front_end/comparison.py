@@ -1,7 +1,7 @@
-"""What is in a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
+"""The contents of a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
 
-Each text and number that the garbage collector can reach, with the secrets taken out, becomes a digest. To be run in a process that is
-not frozen, since it leaves much behind.
+Each text and number that the garbage collector can reach, with the secrets taken out, becomes a digest. Run this only in a process that is
+not frozen, since it leaves many objects behind.
 """
 
 import gc
@@ -13,7 +13,7 @@ SIZE = 8
 
 
 def digests(patterns, own):
-    """The digests of all, sorted. own: ids of objects that do not count."""
+    """Returns the digests of all contents, sorted. own: ids of objects to leave out."""
     digest = _digest()
     found = set()
     for _, content in contents(patterns, own | {id(found)}):
@@ -22,7 +22,7 @@ def digests(patterns, own):
 
 
 def named(patterns, own, suspects):
-    """Who holds what has one of these digests, in words."""
+    """Describes in words who holds contents with one of these digests."""
     wanted = {suspects[at : at + SIZE] for at in range(0, len(suspects), SIZE)}
     digest = _digest()
     found = []
@@ -38,7 +38,7 @@ def _digest():
 
 
 def contents(patterns, own):
-    """Pairs of a holder, and what it holds as bytes."""
+    """Yields pairs of a holder and a value that it holds, as bytes."""
     own = own | front_end_objects() | own_frames()
     seen = set()
     stack = gc.get_objects()
@@ -75,7 +75,7 @@ def _state(thing):
 
 
 def _plain(patterns, text):
-    """A text as bytes, with the names of the secrets in the place of their values."""
+    """Returns a text as bytes, with the values of secrets replaced by their names."""
     pieces = patterns.split(text)
     if pieces is None:
         return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
@@ -83,7 +83,7 @@ def _plain(patterns, text):
 
 
 def _describe(holder, content):
-    """In words: who holds it, and where that is written."""
+    """Describes in words who holds the value, and which line sets it."""
     thing, held = holder
     text = held if type(held) is str and b"=" in content and content.startswith(held.encode("utf-8", "replace")) else None
     for module in list(sys.modules.values()):
@@ -106,7 +106,7 @@ def _describe(holder, content):
 
 
 def _name_in(names, thing, held, text):
-    """The name under which these names hold it, by themselves or in one container or object; or None."""
+    """Returns the name under which the namespace holds the value, directly or in one container or object; or None."""
     if names is thing:
         return next((name for name, value in names.items() if value is held), text)
     for name, value in list(names.items()):
@@ -114,7 +114,7 @@ def _name_in(names, thing, held, text):
             return name
         try:
             inner = None if issubclass(type(value), type(sys)) else value.__dict__
-        except Exception:  # it has none, or stands for another object
+        except Exception:  # it has no attributes, or is a proxy for another object
             continue
         if inner is thing or type(inner).__name__ == "mappingproxy" and text in inner:
             attribute = next((key for key, item in inner.items() if item is held), text)
@@ -123,7 +123,7 @@ def _name_in(names, thing, held, text):
 
 
 def _line(module, name):
-    """Where a name is set, as far as the source shows it."""
+    """Returns the line that sets a name, as far as the source shows it."""
     path = getattr(module, "__file__", None)
     if not path or not path.endswith(".py") or type(name) is not str:
         return ""

@@ -1,4 +1,4 @@
-"""Everything that a thawed process has to learn about itself, and forget about the process that was frozen."""
+"""Everything that a thawed process must learn about itself, and must forget about the process that was frozen."""
 
 import _signal
 import posix
@@ -21,14 +21,14 @@ from .title import Title
 
 
 class Context:
-    """Prepared while freezing, so that little is left to do after the thaw."""
+    """Prepared while freezing, so that little work is left after the thaw."""
 
     def __init__(self):
-        """To be made first of all, before the program can change anything."""
+        """Create this first, before the program can change anything."""
         self.environment = Environment()
         self.streams = Streams()
         self.title = Title()
-        # An image must not pass on that it was frozen in the background, where SIGINT is ignored.
+        # A freeze in the background runs with SIGINT ignored. The image must not inherit that.
         if _signal.getsignal(_signal.SIGINT) == _signal.SIG_IGN:
             _signal.signal(_signal.SIGINT, _signal.default_int_handler)
 
@@ -71,9 +71,9 @@ class Context:
         return None if any(folder_of(path) == folder for path in sys.path if path is not self.path_entry) else folder
 
     def settle(self, seeding, recipes, importers, bound):
-        """Notes how the program has left things. To be called right before the freeze.
+        """Records how the program has left things. Call right before the freeze.
 
-        seeding: the Seeding that has seen it boot. recipes: the Recipes. importers: the Importers that have. bound: see Settings.settle.
+        seeding: the Seeding that watched the boot. recipes: the Recipes. importers: the Importers that watched. bound: see Settings.settle.
         """
         self.looked_up, self.looked_up_folder = {}, None
         if self.path_entry is not None and self.prepared is None:
@@ -88,19 +88,19 @@ class Context:
         self.recipes = recipes.renewing
         self.user_site = _user_site()
         self.logging = sys.modules.get("logging")
-        # None where nothing has loaded it.
+        # None where no module has loaded it.
         self.main_thread = getattr(sys.modules.get("threading"), "_main_thread", None)
 
     def learn(self, early):
-        """Notes what the program knows of this start. early: the Early that has seen it boot."""
-        # A list that somebody holds may have to stay in use in the place of the interpreter's own.
+        """Records what the program knows of this start. early: the Early that watched the boot."""
+        # A list that the program holds may have to stay in use instead of the interpreter's own.
         self.known_name = sys.argv[0] if early.knows_name and sys.argv else None
         self.known_main = sys.modules["__main__"] if early.knows_main else None
         self.umask = None if early.read_umask() else umask()
         self.parts = early.parts
 
     def warm_up(self):
-        """See freeze_run.Freeze. Does to this process what `renew` does that leaves it as it is."""
+        """See freeze_run.Freeze. Runs the parts of `renew` that change nothing in this process."""
         process.started_with()
         parse(["-c", "pass"])
         self.environment.renew([name + b"=" + value for name, value in posix.environ.items()])
@@ -150,7 +150,7 @@ class Context:
                 recipe.renew()
             except Exception as error:
                 raise Fallback("what the recipe for %s renews cannot be renewed: %r" % (recipe.name, error)) from None
-        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # a confined process cannot write it
+        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # the trial thaw is confined and cannot write this
             try:
                 self.title.renew()
             except OSError:
@@ -171,30 +171,30 @@ class Context:
         return main
 
     def main_module(self):
-        """The `__main__` for the main part to run in.
+        """Returns the `__main__` in which the main part will run.
 
-        A new one, since the garbage collector leaves alone what was frozen; the one from before if somebody has it already.
+        It is a new one, since the garbage collector ignores frozen objects; or the old one if somebody holds that already.
         """
         module = sys.modules["__main__"]
         return module if sys.getrefcount(module) > references.OWN_VARIABLE + 1 else new_main_module()
 
     def fall_back(self, reason):
-        """Runs the command the ordinary way, in this process. Never returns.
+        """Starts the command the ordinary way, in this process. Never returns.
 
-        reason: why, shown with SNAPBOOT_LOG; crates/launcher fallback.rs and context.rb say theirs in the same words.
+        reason: why, shown with SNAPBOOT_LOG; crates/launcher fallback.rs and context.rb use the same words.
         """
-        # As the process was given it: what the boot has changed is nothing to an ordinary start.
+        # Passes on the environment that the process was started with, without the changes of the boot.
         environment = dict(entry.split(b"=", 1) for entry in reversed(process.started_with()[1]) if b"=" in entry)
         environment.pop(IGNORED, None)
-        if b"SNAPBOOT_REHEARSE" in environment:  # `snapboot freeze` tries whether this thaws, and wants nothing of the program to run
+        if b"SNAPBOOT_REHEARSE" in environment:  # a trial thaw by `snapboot freeze`: run nothing of the program
             posix.write(2, b"snapboot: %s\n" % encode(str(reason)))
             posix._exit(125)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
             try:
                 posix.write(2, b"snapboot: %s; starting the ordinary way\n" % encode(str(reason)))
             except OSError:
-                pass  # nobody hears it
-        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # which the interpreter ignores, and an exec passes on
+                pass  # nobody can read the message
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # ignored by the interpreter, and an exec keeps that
             _signal.signal(number, _signal.SIG_DFL)
         try:
             arguments = [encode(argument) for argument in self.arguments]
@@ -204,12 +204,12 @@ class Context:
         posix._exit(127)
 
     def _renew_main_thread(self):
-        # After a fork threading leaves the kernel's number of the thread as it was.
+        # After a fork, threading keeps the thread's old kernel id.
         if hasattr(self.main_thread, "_set_native_id"):
             self.main_thread._set_native_id()
 
     def _set_arguments(self, main, arguments):
-        # In place, since modules may have taken hold of the lists.
+        # In place, since modules may hold references to these lists.
         sys.argv[:] = main.argv
         if KEEPS_ORIGINAL:
             sys.orig_argv[:] = arguments
@@ -220,7 +220,7 @@ class Context:
             part[:] = whole
 
     def _renew_path(self, main):
-        """Puts the entry for the new main part in the place of the one that was there while freezing."""
+        """Replaces the boot's entry of `sys.path` with that of the new main part."""
         entry = first_entry(main)
         if main.kind == "script":
             name = script_name(main.value, None)
@@ -240,11 +240,11 @@ class Context:
             path.insert(0, entry)
 
     def _check_shadows(self, entry):
-        """Raises Fallback when the folder of the new entry has a module that would have come before one that is loaded."""
+        """Raises Fallback if the new entry's folder has a module that would have been found before a loaded one."""
         try:
             folder = folder_of(entry)
         except FileNotFoundError:
-            return  # a current directory that is gone holds nothing
+            return  # a deleted current directory has no modules
         try:
             found = shadows(folder, self.looked_up, folder == self.looked_up_folder)
         except OSError:
@@ -254,7 +254,7 @@ class Context:
             raise Fallback("stale: %s in the folder of the program would be found first" % found)
 
     def _renew_user_site(self):
-        """The per-user site-packages follow HOME, which may be another one now."""
+        """Renews the per-user site-packages, which follow HOME."""
         site, folder = self.user_site
         base = _home(self.environment.data) + "/.local"
         if site.USER_BASE == base:
@@ -270,10 +270,10 @@ class Context:
 
 
 def _home(variables):
-    """What `os.path.expanduser` puts in the place of a `~` that a slash follows."""
+    """Returns what `os.path.expanduser` substitutes for a leading `~/`."""
     if b"HOME" in variables:
         return decode(variables[b"HOME"]).rstrip("/")
-    import pwd  # as it does
+    import pwd  # as `expanduser` does
 
     try:
         return pwd.getpwuid(posix.getuid()).pw_dir.rstrip("/")
@@ -282,7 +282,7 @@ def _home(variables):
 
 
 def _user_site():
-    """The module `site` and its per-user folder, when that is in use and depends on HOME."""
+    """Returns the module `site` and its per-user folder, if that is in use and depends on HOME."""
     site = sys.modules.get("site")
     if site is None or not site.ENABLE_USER_SITE or posix.environ.get(b"PYTHONUSERBASE"):
         return None

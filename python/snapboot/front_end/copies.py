@@ -1,23 +1,24 @@
-"""Copies of the environment that the program has made while it booted: after a thaw each is what it would have been in that start."""
+"""Copies of the environment that the program has made while it booted. A thaw gives each the contents that an ordinary start would have
+given it."""
 
 import gc
 
 from .request import decode
 
-# A dictionary that has so much of the environment is a copy of it.
+# A dictionary with at least this share of the environment is a copy of it.
 ALIKE = 0.8
 
 
 class Copies:
-    """The copies, and what differs in each from the environment: values that were set, and names that were removed."""
+    """The copies, and how each differs from the environment: values that were set, and names that were removed."""
 
     def __init__(self, before, own):
-        """before: what the program was booted with, names and values as bytes. own: dictionaries that are no copies."""
+        """before: the environment of the boot, names and values as bytes. own: dictionaries that are no copies."""
         self.found = []
         texts = texts_of(before)
         seen = {id(names) for names in (before, texts, *own)}
         for holder in gc.get_objects():
-            # The collector does not know dictionaries that hold only texts; but who holds them.
+            # The collector does not track dictionaries that hold only texts, but it tracks their holders.
             for thing in (holder, *gc.get_referents(holder)):
                 if type(thing) is dict and id(thing) not in seen:
                     seen.add(id(thing))

@@ -1,21 +1,21 @@
-"""Which distributions `importlib.metadata` looks up while the program boots.
+"""Records which distributions `importlib.metadata` looks up while the program boots.
 
-It lists a folder and looks among the names for those that tell of the distribution: only these count, or all names that tell of
-one where it looked for all. It drops what it keeps of a list by itself when the folder has changed. Wrappers around its own methods
-watch it, and are taken off before the freeze. Where a module was made in a way that is not known here, all names count.
+It lists a folder and searches the names for those that belong to the distribution. Only these names count, or all names of distributions if
+it looked for all of them. It drops its cached list by itself when the folder has changed. Wrappers around its methods record the look-ups,
+and are removed before the freeze. Where a module was created in an unfamiliar way, all names count.
 """
 
 import sys
 
 
 class Distributions:
-    """Watches from its making on, until `stop`.
+    """Records look-ups from construction until `stop()`.
 
-    lists: how often each folder was listed by those who tell what they look for; it is counted on.
+    lists: how often each folder was listed by callers that say what they look for; kept up to date.
     """
 
     def __init__(self, lists):
-        self.looked_up = {}  # by folder: the names; an empty one stands for all
+        self.looked_up = {}  # by folder: the names; the empty name stands for all
         self._lists = lists
         self._loaders = []
         self._originals = []
@@ -24,14 +24,14 @@ class Distributions:
                 self._watch(sys.modules[name])
 
     def stop(self):
-        """Takes the wrappers off."""
+        """Removes the wrappers."""
         for loader in self._loaders:
             loader.__dict__.pop("exec_module", None)
         for class_, name, original in self._originals:
             setattr(class_, name, original)
 
     def expect(self, name, spec):
-        """A module was found, and will perhaps be loaded."""
+        """Called when a module was found, which may be loaded next."""
         loader = getattr(spec, "loader", None)
         if name not in MODULES or not hasattr(loader, "__dict__"):
             return
@@ -78,12 +78,12 @@ def _is_absolute(root):
 
 
 def _told(name):
-    """A name as it is told: what cannot be compared letter by letter stands for all."""
+    """Returns the name as it is reported: empty, which stands for all, if it cannot be compared letter by letter."""
     return name if name and name.isascii() and "\0" not in name else ""
 
 
 def _is_called_by(code):
-    """Whether the caller's caller is that code, by way of a cache at most."""
+    """Returns whether the caller's caller is that code, directly or through a cache."""
     frame = sys._getframe(2)
     for _ in range(NEAR):
         if frame is None or frame.f_code is code:
@@ -93,7 +93,7 @@ def _is_called_by(code):
 
 
 def _texts(code):
-    """All texts in a function but for what documents it."""
+    """Returns all texts in a function except its documentation."""
     for constant in code.co_consts:
         if type(constant) is str:
             if "\n" not in constant:
@@ -103,7 +103,7 @@ def _texts(code):
 
 
 MODULES = ("importlib.metadata", "importlib_metadata")
-# What names are compared with.
+# Texts that names are compared with.
 COMPARED = {".dist-info", ".egg-info", ".egg", "egg-info", ".", "-"}
-# More frames than this are not between a search and its list.
+# A search and its listing are at most this many frames apart.
 NEAR = 4

@@ -1,4 +1,4 @@
-"""`os.environ`: that of the new process, with what the program changed in it while it was booted."""
+"""`os.environ` after a thaw: the environment of the new process, with the changes that the program made while it booted."""
 
 import posix
 import sys
@@ -16,13 +16,13 @@ HASH_SEED = b"PYTHONHASHSEED"
 
 
 def current():
-    """The environment as the program knows it now, as a mapping of bytes: that behind `os.environ`, if `os` is loaded."""
+    """Returns the environment as the program sees it now, as a mapping of bytes: that behind `os.environ`, if `os` is loaded."""
     loaded = sys.modules.get("os")
     return posix.environ if loaded is None else loaded.environ._data
 
 
 def changed(before):
-    """Entries for a profile: the names of variables that differ from what they were. before: a mapping of bytes."""
+    """Returns profile entries for the variables that differ. before: their former values, a mapping of bytes."""
     now = current()
     return [("changed", name) for name in sorted({*before, *now}) if before.get(name) != now.get(name)]
 
@@ -31,7 +31,7 @@ class Environment:
     """The environment as the interpreter knows it: `posix.environ`, and `os.environ` when `os` is loaded."""
 
     def __init__(self):
-        """To be made first of all. Forgets Snapboot's own variables, which the program must not see."""
+        """Create this first. Removes Snapboot's own variables, which the program must not see."""
         self.own = {}
         for name in [name for name in posix.environ if name.startswith(OWN_PREFIX)]:
             self.own[name] = posix.environ.pop(name)
@@ -46,16 +46,16 @@ class Environment:
         if sys.flags.interactive:
             self._forget_editor()
         self._booted_with = dict(posix.environ)
-        # The interpreter sets this one itself where it has replaced the locale C (PEP 538). settings.py renews it.
+        # The interpreter itself sets this one when it replaces the locale C (PEP 538). settings.py renews it.
         text = posix.environ.get(LOCALE)
         self.coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
         # Whether the program has read all of it while it booted.
         self.was_read = False
         self.python_path = None  # of the start, before the program's own changes
-        self.explained = None  # the file in which this start notes where its time goes: see explained.py
+        self.explained = None  # the file to which this start writes its timings: see explained.py
 
     def _forget_editor(self):
-        """Takes out what kept an interactive interpreter from loading its line editor (see boot.rs of the command)."""
+        """Removes the entry that kept an interactive interpreter from loading its line editor (see boot.rs of the command)."""
         value = self.own.get(b"SNAPBOOT_PYTHONPATH")
         for names in (posix.environ, sys.modules["os"].environ._data if "os" in sys.modules else {}):
             names.pop(b"PYTHONPATH", None)
@@ -68,11 +68,11 @@ class Environment:
         sys.modules.pop("rlcompleter", None)
 
     def show(self, name, value):
-        """The program is shown a variable that it has looked up: as if it had been booted with it."""
+        """Sets a variable that the program has looked up, as if the boot had started with it."""
         self._booted_with[name] = value
 
     def settle(self):
-        """Notes what the program has changed. To be called right before the freeze."""
+        """Records what the program has changed. Call right before the freeze."""
         before = self._booted_with
         self._data = now = current()
         self._settle_library(now)
@@ -83,7 +83,7 @@ class Environment:
         self._copies = Copies(before, own) if self.was_read else None
 
     def _settle_library(self, known):
-        """Notes what differs in the C library's environment from what Python knows: set by `os.putenv`, or by libraries written in C."""
+        """Records how the C library's environment differs from Python's: by `os.putenv`, or by libraries written in C."""
         folder = self.own[b"SNAPBOOT_FREEZE_DIR"]
         path = folder + b"/c_environment"
         call(ENVIRONMENT, path)  # the freezer's code writes it
@@ -94,25 +94,25 @@ class Environment:
             return  # in tests without the freezer
         library = {name: value if equals else None for name, equals, value in (entry.partition(b"=") for entry in entries)}
         for name, value in library.items():
-            # Of those that the start had, and somebody has looked up, there is no value.
+            # Variables of the start that somebody has looked up have no value here.
             if value is not None and known.get(name) != value and not name.startswith(OWN_PREFIX):
                 self._library_set[name] = value
         self._library_removed = [name for name in known if name not in library]
 
     def own_objects(self):
-        """The ids of what is renewed here; and what the program has set, by name, in which texts are exchanged."""
+        """Returns the ids of objects renewed here, and the values that the program has set, by name, in which texts are exchanged."""
         own = {id(self._data), id(posix.environ), id(self._booted_with)}
         return own, {"os.environ (set)": self._set, "putenv (set)": self._library_set}
 
     def renew(self, entries, settings=None):
-        """Takes over the new process' environment; returns the signals that are to stay ignored. Raises Fallback.
+        """Takes over the new process' environment. Returns the signals that must stay ignored. Raises Fallback.
 
-        entries: a list of `NAME=VALUE` bytes. settings: the Settings to renew, too.
+        entries: a list of `NAME=VALUE` bytes. settings: the Settings to renew as well, if any.
         """
         names = posix.environ
         names.clear()
         for entry in entries:
-            # Of a name that occurs twice, the first counts; a line without a value is no variable.
+            # If a name occurs twice, the first one counts. An entry without `=` is no variable.
             name, equals, value = entry.partition(b"=")
             if equals and name not in names:
                 names[name] = value
@@ -122,7 +122,7 @@ class Environment:
             posix.putenv(LOCALE, coerced)
         self.python_path = names.get(b"PYTHONPATH") or None
         ignored = names.pop(IGNORED, None)
-        # Nobody else is to take it for its own.
+        # Child processes must not inherit this.
         self.explained = names.pop(EXPLAIN, None)
         if self.explained is not None:
             posix.unsetenv(EXPLAIN)

@@ -1,7 +1,7 @@
 """The end of a thawed process: nothing observable is lost, but the frozen heap is not torn down.
 
-Follows Py_RunMain and Py_FinalizeEx step by step, up to where they free everything: of that, only what came after the thaw
-is released (see release.py).
+Follows Py_RunMain and Py_FinalizeEx step by step up to the point where they free everything. Of that, only objects created after the thaw
+are released (see release.py).
 """
 
 import _signal
@@ -17,7 +17,7 @@ FLUSH_FAILED = 120
 
 
 class Exit:
-    """How this process will end. Made before the program can change anything."""
+    """Controls how this process ends. Created before the program can change anything."""
 
     def __init__(self):
         self._unraisable = _unraisable_arguments_type()
@@ -26,26 +26,26 @@ class Exit:
         self._interrupted = False
         self._atexit = None
         self.from_file = False
-        # Whether this is the rehearsal of a new image: what the program has registered for its end is not done then, but for exit
-        # handlers in a process that is confined, so that they can do nothing to anybody else.
+        # Whether this is the trial thaw of a new image. It skips what the program has registered for its end, except exit handlers in a
+        # confined process, where they cannot affect anybody else.
         self.rehearses = False
         self.is_confined = False
         self.telling = None  # the Telling of an image of the store
         self.archive = None  # its BootArchive
         self.spans = None  # see explained.py
-        self.session = False  # whether the interpreter goes on to one
-        self.inspected = False  # whether one comes after the program, however it ends
-        self.script_names = None  # those of `__main__`, if the interpreter takes the name of a script from it then
+        self.session = False  # whether the interpreter enters an interactive session
+        self.inspected = False  # whether a session follows the program, however that ends
+        self.script_names = None  # of `__main__`, if the session takes the script's name from it
 
     def settle(self):
-        """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
+        """Finds the objects of the frozen heap that have work to do at the end. Call before the last garbage collection."""
         self._atexit = sys.modules.get("atexit")
         self.release.settle()
         if self.telling is not None:
             self.telling.settle()
 
     def warm_up(self):
-        """See freeze_run.Freeze. What the end does it cannot do, but it can go the way there."""
+        """See freeze_run.Freeze. Runs as much of the way to the end as it can without ending."""
         trampoline.Trampoline(int, list.clear)
         self._news()
         if self.archive is not None:
@@ -56,10 +56,10 @@ class Exit:
             pass
 
     def leave(self, holder):
-        """Ends the process as the interpreter does after the main part. A trampoline.Trampoline calls it, last thing.
+        """Ends the process as the interpreter does after the main part. A trampoline.Trampoline calls it last.
 
-        holder: a list with the exception that the main part ended with, or None; it is emptied, so that nobody
-        hangs on to the exception. Exit handlers see no frame of the front end: they are called after this has returned.
+        holder: a list with the exception that ended the main part, or None. It is emptied, so that nothing keeps the exception alive. Exit
+        handlers see no frame of the front end: they are called after this has returned.
         """
         if self._begin(holder):
             return
@@ -73,22 +73,22 @@ class Exit:
         trampoline.call_next(atexit._run_exitfuncs, self._end)
 
     def leave_now(self, error):
-        """The same from anywhere, after an error. Never returns."""
+        """Does the same from anywhere, after an error. Never returns."""
         self._begin([error])
         try:
             if "atexit" in sys.modules:
                 sys.modules["atexit"]._run_exitfuncs()
         except BaseException:
-            pass  # shown by then
+            pass  # already shown
         self._end()
 
     def _begin(self, holder):
-        """Up to the exit handlers. Returns True when the interpreter itself is to go on: with an interactive session."""
+        """Runs everything up to the exit handlers. Returns True if the interpreter itself goes on with an interactive session."""
         error = holder.pop()
         if self.spans is not None:
             self.spans.step("exit", "exit handlers")
         if self.from_file:
-            # After a script, and nothing else, the interpreter flushes before it looks at what came of it.
+            # Only after a script, the interpreter flushes before it looks at the result.
             self._flush(sys.__dict__.get("stderr"), False)
             self._flush(sys.__dict__.get("stdout"), False)
         if error is not None:
@@ -108,11 +108,11 @@ class Exit:
         return False
 
     def _end(self):
-        """What follows the exit handlers. Never returns."""
+        """Runs everything after the exit handlers. Never returns."""
         status = self._status
         news = ()
         if self.spans is not None:
-            self.spans.tell()  # before it is released
+            self.spans.tell()  # before it releases its objects
         try:
             news = self._news()
             if not self._finalize():
@@ -120,7 +120,7 @@ class Exit:
             if self.archive is not None:
                 self.archive.end()
         except BaseException:
-            pass  # of the front end itself: nothing of that is for those who use the program
+            pass  # an error of the front end itself: the program's users must not see it
         finally:
             if self._interrupted:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -128,12 +128,12 @@ class Exit:
                 status = 128 + _signal.SIGINT
             elif news:
                 self.telling.tell(news)
-            # The freezer then writes out the C library's own streams.
+            # The freezer then flushes the C library's own streams.
             call(END, b"stop" if self.rehearses else b"")
             posix._exit(status)
 
     def _news(self):
-        """What there is to tell of this process; see telling.py."""
+        """Returns the news of this process that the profile should get; see telling.py."""
         if self.telling is None or self.rehearses or self._interrupted:
             return ()
         try:
@@ -142,7 +142,7 @@ class Exit:
             return ()
 
     def _report(self, error):
-        """Shows an exception as PyErr_Print does; returns the exit status."""
+        """Prints an exception as PyErr_Print does. Returns the exit status."""
         if isinstance(error, SystemExit) and not (sys.flags.inspect and not self.session):
             return _status_of(error, self._leave_behind)
         trace = error.__traceback__
@@ -175,12 +175,12 @@ class Exit:
         return 1
 
     def _leave_behind(self, error):
-        """An error that the interpreter does not clear: where it is short of `threading` to shut down, it takes it for that."""
+        """Keeps an error that the interpreter does not clear: if it cannot shut down `threading`, it takes this one for the cause."""
         if LEAVES_BEHIND and "threading" not in sys.modules:
             self._ignore(error, None, "threading shutdown")
 
     def _finalize(self):
-        """Py_FinalizeEx from there, up to where it frees everything. Returns False when output was lost."""
+        """Does the work of Py_FinalizeEx up to where it frees everything. Returns False if output was lost."""
         kept = self._flush(sys.__dict__.get("stdout"), True)
         kept = self._flush(sys.__dict__.get("stderr"), False) and kept
         _give_signals_back()
@@ -201,11 +201,11 @@ class Exit:
         return True
 
     def _ignore(self, error, culprit, occasion=None):
-        """PyErr_WriteUnraisable, or PyErr_FormatUnraisable where that is used for the occasion."""
+        """Does the work of PyErr_WriteUnraisable, or of PyErr_FormatUnraisable where the interpreter uses that."""
         message = f"Exception ignored {WORDS.get(occasion, 'on')} {occasion}" if occasion and WORDED else None
         trace = error.__traceback__
         trace = None if trace is None else trace.tb_next
-        # The hook of CPython 3.15 shows the error's own.
+        # The hook of CPython 3.15 shows the traceback of the error itself.
         error.__traceback__ = trace
         try:
             sys.unraisablehook(self._unraisable((type(error), error, trace, message, culprit)))
@@ -213,17 +213,17 @@ class Exit:
             pass
 
 def _give_signals_back():
-    """From here on no handler of the program is called: what has one gets the kernel's default action."""
+    """Restores the kernel's default action for each signal with a handler: no handler of the program runs from here on."""
     for number in range(1, _signal.NSIG):
         try:
             if callable(_signal.getsignal(number)):
                 _signal.signal(number, _signal.SIG_DFL)
         except BaseException:
-            pass  # one that came just now
+            pass  # one that arrived just now
 
 
 def _wants_session():
-    """Whether the program wants an interactive session after it, by setting PYTHONINSPECT on a terminal."""
+    """Returns whether the program asks for an interactive session after it, by setting PYTHONINSPECT on a terminal."""
     loaded = sys.modules.get("os")
     try:
         names = posix.environ if loaded is None else loaded.environ._data
@@ -233,7 +233,7 @@ def _wants_session():
 
 
 def _status_of(exit, leave_behind):
-    """The status that a SystemExit stands for; a text is written to stderr. leave_behind: called with an error on the way."""
+    """Returns the status of a SystemExit, and prints its text to stderr if it has one. leave_behind: called with an error on the way."""
     code = exit.code
     if code is None:
         return 0
@@ -265,7 +265,7 @@ def _write_stderr(text):
 
 
 def _unraisable_arguments_type():
-    """The type of what sys.unraisablehook takes. It has no name, but can be caught in the act."""
+    """Returns the type of the argument of sys.unraisablehook. It has no public name, so one is captured from a call."""
 
     class Raising:
         def __del__(self):
@@ -283,5 +283,5 @@ FOLDER = __file__.rpartition("/")[0] + "/"
 LAST_EXC = sys.version_info >= (3, 12)
 LEAVES_BEHIND = (3, 12) <= sys.version_info < (3, 12, 8) or (3, 13) <= sys.version_info < (3, 13, 1)
 WORDED = sys.version_info >= (3, 13)
-# How a message goes on before some occasions.
+# Words of a message that depend on the occasion.
 WORDS = {"flushing sys.stdout": "while"} if sys.version_info >= (3, 14) else {}

@@ -1,16 +1,16 @@
-"""A thaw that notes where its time goes, for `snapboot explain`. What does that is in the image, and touched by no other thaw."""
+"""A thaw that records where its time goes, for `snapboot explain`. The code for this is in the image; other thaws do not touch it."""
 
 import posix
 
 
 def begin(path):
-    """Notes from now on. path: the file to write to, as bytes. Returns an object with `step(kind, name)`, which ends what is noted and
-    begins that, and `tell()`."""
+    """Starts recording. path: the file to write to, as bytes. Returns an object with `step(kind, name)`, which ends one step and begins the
+    next, and `tell()`."""
     return WATCH(path)
 
 
 def _watch():
-    """What does it for ordinary starts, too."""
+    """Records the same parts that an ordinary start records."""
     own = __file__.rpartition("/front_end/")[0] + "/explain/run/sitecustomize.py"
     descriptor = posix.open(own, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
@@ -18,7 +18,7 @@ def _watch():
     finally:
         posix.close(descriptor)
     names = {"__name__": "snapboot.explain"}
-    # As the parts of Python's import are called, whose frames nobody sees.
+    # Compiled under the name of Python's import system, whose frames are hidden from tracebacks.
     exec(compile(source, "<frozen importlib._bootstrap>", "exec", dont_inherit=True, optimize=2), names)
     return names["watch_thawed"]
 

@@ -1,4 +1,4 @@
-"""The fork that is the freeze: in the child the freezer writes the image, and there the thawed process continues."""
+"""The fork that is the freeze: the freezer writes the image in the child, and the thawed process continues there."""
 
 import _signal
 import posix
@@ -8,16 +8,16 @@ from . import process
 from .channel import ARM, ASIDE, DISARM, call
 from .report import FREEZER_REFUSED, OK
 
-# How the freezer's child ends.
+# Exit statuses of the freezer's child.
 WRITTEN = 0
 REFUSED = 3
 
-# What `warnings.simplefilter("ignore")` puts in front of the filters.
+# The entry that `warnings.simplefilter("ignore")` inserts.
 IGNORE_ALL = ("ignore", None, Warning, None, 0)
 
 
 def fork():
-    """`os.fork` without the warning about other threads: dropping them is understood here. Raises OSError."""
+    """Calls `os.fork` without the warning about other threads: dropping them is intended here. Raises OSError."""
     filters = sys.modules["_warnings"].filters
     filters.insert(0, IGNORE_ALL)
     try:
@@ -27,17 +27,17 @@ def fork():
 
 
 def in_child(look, seconds=None):
-    """Calls `look` (without arguments) in a child that ends with it: it may load and leave behind what it likes, and nothing that it reads
-    is an input. seconds: of processor time that it may take. Returns whether that went well. Raises OSError."""
+    """Calls `look` (without arguments) in a child that ends with it. The child may load and leave behind anything, and its reads are no
+    inputs. seconds: processor time that it may take. Returns whether it succeeded. Raises OSError."""
     child = fork()
     if not child:
         status = 1
         try:
             call(ASIDE)
             if seconds is not None:
-                import resource  # here, since only a process that is not frozen needs it
+                import resource  # here, to keep it out of the process that is frozen
 
-                # Such a process has used none yet. It leaves no core.
+                # The child starts at zero processor time. It leaves no core file.
                 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
                 resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             look()
@@ -50,14 +50,14 @@ def in_child(look, seconds=None):
 
 
 def freeze():
-    """Has the freezer write the image into the control directory.
+    """Lets the freezer write the image into the control directory.
 
-    Returns None in the thawed process, and in the freezing one the wait status of the child that wrote. Raises OSError.
+    Returns None in the thawed process. In the freezing process, returns the wait status of the child that wrote. Raises OSError.
     """
     call(ARM, process.buffer())
     wakeup = _signal.set_wakeup_fd(-1)
     child = fork()
-    # asyncio has each child of a fork forget it, from CPython 3.12 on.
+    # From CPython 3.12 on, asyncio drops its loop in each forked child.
     if wakeup >= 0:
         _signal.set_wakeup_fd(wakeup)
     if not child:

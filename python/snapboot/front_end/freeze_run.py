@@ -30,13 +30,13 @@ def run(load):
 
     load: see loader.py.
     """
-    # Kept for good: to free what a freeze leaves behind would only cost the thawed process time.
+    # Never freed: freeing what a freeze leaves behind would cost the thawed process time.
     KEPT.append(Freeze(load))
     KEPT[-1].run()
 
 
 class Freeze:
-    """One freeze, from the request to the report, and what comes after the thaw."""
+    """One freeze, from the request to the report, and the steps after the thaw."""
 
     def __init__(self, load):
         self.context = Context()
@@ -84,7 +84,7 @@ class Freeze:
             self.exit.archive = BootArchive(decode(archive), self.request, self.context)
 
     def _show(self, name, value):
-        """The program is shown a variable that it has looked up."""
+        """Sets a variable that the program has looked up."""
         self.context.environment.show(name, value)
         self.context.evidence.show(name, value)
         self.secrets.show(name, value)
@@ -127,14 +127,14 @@ class Freeze:
             self._start(self._thawed(), self.exit.leave)
 
     def _load(self, imports, package):
-        """Imports as far as that goes. Returns whether it went to the end."""
+        """Runs the imports as far as possible. Returns whether all of them ran."""
         left = preload.load_imports(imports, package, self.folder, self.importers, self.reads)
         if left and getattr(left[0], "name", ""):
             self.report.add("left", left[0].name)
         return not left
 
     def _load_learnt(self, source):
-        """Imports what training runs have imported, compiles what they have compiled, and does what a recipe says that they do once."""
+        """Imports the modules and compiles the patterns of training runs, and does the one-time work that a recipe names."""
         if self.request.learnt or self.request.warm_up:
             from .learnt import Learnt  # see above
 
@@ -147,7 +147,7 @@ class Freeze:
             self.report.add("patterns", str(patterns.load(self.request.patterns)))
 
     def _source_of(self, main):
-        """The source of the main part and the package that it is in, as far as they are known before the thaw."""
+        """Returns the source of the main part and its package, as far as they are known before the thaw."""
         if main.kind == "code":
             return main.value, None
         prepared = self.context.prepared
@@ -172,13 +172,13 @@ class Freeze:
     thread = sys.modules["_thread"].get_ident()
 
     def _freeze(self):
-        """Returns in the thawed process only."""
+        """Freezes. Returns in the thawed process only."""
         self._check_attributes()
         try:
             self.front_end.run_before()
         except BaseException as error:
             self._raised(error)
-        # Who watches what the program does has no business with what comes now.
+        # The program's trace and profile functions must not see the front end's next steps.
         self.watching = sys.gettrace(), sys.getprofile()
         _watch(None, None)
         self._guard(self._settle)
@@ -194,7 +194,7 @@ class Freeze:
             self._end(*fork.outcome(status))
 
     def _settle(self):
-        """All that comes before the freeze. A function of its own, whose variables are gone by then: a thaw would free them."""
+        """Does everything before the freeze, in a function of its own: a thaw would otherwise free its variables."""
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
@@ -241,7 +241,7 @@ class Freeze:
         gc.freeze()
 
     def _settle_secrets(self):
-        """Finds what the program keeps of its secrets, and writes down what else is there: in a child, which may load for that."""
+        """Finds where the program keeps its secrets, and writes down its other contents, in a child that may load modules for that."""
         own, kept = self.context.environment.own_objects()
         for problem in self.secrets.settle(own, set(map(id, kept.values()))):
             self.report.add("secret_kept", problem)
@@ -256,8 +256,8 @@ class Freeze:
         fork.in_child(lambda: self.secrets.write_texts(self.folder, own))
 
     def _warm_up(self):
-        """Has the interpreter find each attribute and method that a thaw uses, and specialise the code: each thaw would do that, which
-        takes a third of the time there. To be called last, since other code puts what it looks up in the same places."""
+        """Lets the interpreter look up each attribute and method that a thaw uses, and specialise the code. Otherwise each thaw would do
+        that, in a third of its time. Call this last, since other code overwrites the same caches."""
         for _ in range(WARM_UPS):
             self.context.warm_up()
             self.exit.warm_up()
@@ -269,7 +269,7 @@ class Freeze:
                 getattr(kind, name)
 
     def _thawed(self):
-        """Makes the thawed process the new one. Returns its main part."""
+        """Turns the thawed process into the new one. Returns its main part."""
         arguments, environment = process.started_with()
         try:
             main = self.context.renew(arguments, environment)
@@ -279,13 +279,13 @@ class Freeze:
             self._unexpected(error)
         rehearsal = self.context.environment.data.get(b"SNAPBOOT_REHEARSE")
         if rehearsal is not None:
-            # `snapboot freeze` looks at which pages a thaw touches from here to its end, without running any of the program.
+            # `snapboot freeze` measures which pages a thaw touches from here to its end, without running any of the program.
             self.exit.rehearses = True
             self.exit.is_confined = rehearsal == b"confined"
             return Main("code", "pass", ["-c"])
         if self.exit.telling is not None:
             self.exit.telling.begin(self.context.environment.data)
-        # An interpreter still has to find its script from where it was started.
+        # The interpreter must still find its script relative to the directory it was started in.
         if self.attributes.repeats and (main.kind != "script" or self.context.prepared is not None):
             self._repeat_attributes()
         spans = self.exit.spans = self.context.spans
@@ -298,14 +298,15 @@ class Freeze:
         return main
 
     def _repeat_attributes(self):
-        """Does to the kernel's attributes of this process what the boot has done, before the program sees them."""
+        """Repeats the boot's changes to the kernel's attributes of this process, before the program sees them."""
         self.attributes.repeats = False
         name = self.attributes.repeat()
         if name is not None:
             self.context.fall_back("this start cannot change its %s as the program did when it was frozen" % name)
 
     def _check_attributes(self):
-        """Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any more."""
+        """Ends the freezing process if the program has made a change that a thaw cannot repeat: the process may no longer be able to read
+        its own files."""
         if self.attributes.refused():
             self._end(FREEZER_REFUSED)
 
@@ -318,7 +319,7 @@ class Freeze:
             else:
                 self.exit.inspected = not self.exit.rehearses and session.follows()
                 call = main_part.call_of(main, module, self.context.prepared)
-                # Not in other starts: who holds these names keeps what is in them alive to the end.
+                # Not in other starts: a reference to these names would keep their values alive to the end.
                 if self.exit.inspected and main.kind == "script" and call.__globals__ is module.__dict__:
                     self.exit.script_names = module.__dict__
         except main_part.Fallback as reason:
@@ -333,7 +334,7 @@ class Freeze:
             _watch(*self.watching)
 
     def _never_reached(self, holder):
-        """The main part ended. In the thawed process, as it should; while freezing, before it came to its freeze point."""
+        """Called when the main part has ended: expected in the thawed process; while freezing, it ended before its freeze point."""
         if self.front_end.state == "thawed":
             return self.exit.leave(holder)
         error = holder.pop()
@@ -346,15 +347,15 @@ class Freeze:
         )
 
     def _guard(self, call):
-        """Calls it. Nothing that goes wrong in the front end's own code is to look like an error of the program."""
+        """Calls a function. An error in the front end's own code must not look like an error of the program."""
         try:
             call()
         except Exception as error:
             self._unexpected(error)
 
     def _unexpected(self, error):
-        """An error of the front end's own code: reported while freezing; in a thawed process the program is started the ordinary way.
-        Never returns."""
+        """Handles an error in the front end's own code: reports it while freezing; in a thawed process, starts the program the ordinary
+        way. Never returns."""
         text = described(error)
         if self.front_end.state == "thawed":
             self.context.fall_back("unexpected " + text)
@@ -362,7 +363,7 @@ class Freeze:
         self._end(USER_MISTAKE)
 
     def _raised(self, error, text=None):
-        """The program's own code raised while it was booted: shows that as Python does, and ends."""
+        """Shows an error that the program's own code raised while it booted, as Python does, and ends."""
         self._check_attributes()
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(FOLDER):
@@ -386,7 +387,7 @@ class Freeze:
             self.context.environment.was_read = self.reads.was_read_whole()
 
     def _end(self, status, error=None):
-        """Ends the freezing process without running the program's exit handlers: what they undo is in the image."""
+        """Ends the freezing process without the program's exit handlers: they would undo what is in the image."""
         self._stop_reads()
         if not sys.flags.no_site:
             self.report.add("site", "1")
@@ -408,7 +409,7 @@ def _watch(trace, profile):
 
 
 KEPT = []
-# CPython 3.11 and later specialise code that has run some ten times.
+# CPython 3.11 and later specialise code after about ten runs.
 WARM_UPS = 16
 NEVER_STARTS = "it has a syntax error, which ends each of its starts"
 DEAD_HOOK = (

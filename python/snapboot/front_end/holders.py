@@ -1,4 +1,4 @@
-"""Where in the program an object is held, in words that its author knows: `app.rng._gen`."""
+"""Finds where in the program an object is held, in words that its author knows: `app.rng._gen`."""
 
 import sys
 
@@ -6,7 +6,7 @@ MAX_VISITED = 2000000
 
 
 def paths_to(objects):
-    """The shortest path from a module to each of `objects`, in their order; for what no module leads to, its type."""
+    """Returns the shortest path from a module to each of `objects`, in their order; the type for objects that no module leads to."""
     wanted = {id(one): None for one in objects}
     missing = len(wanted)
     level = [(module, name) for name, module in list(sys.modules.items()) if type(module) is type(sys)]
@@ -29,7 +29,7 @@ def paths_to(objects):
 
 
 def _parts(holder):
-    """What an object holds: pairs of an object and how the program gets to it from the holder."""
+    """Returns what an object holds: pairs of an object and the step that leads to it from the holder."""
     kind = type(holder)
     if kind is dict:
         yield from [(value, "[%.40r]" % (key,)) for key, value in list(holder.items()) if id(type(key)) in PLAIN]
@@ -49,8 +49,8 @@ def _parts(holder):
     if kind is METHOD:
         yield holder.__self__, ".__self__"
         return
-    bases = BASES(kind)  # past what a metaclass makes of it
-    if any(base is type for base in bases):  # what it says of itself (`__class__`) may be anything
+    bases = BASES(kind)  # bypasses the metaclass
+    if any(base is type for base in bases):  # its `__class__` may claim anything
         names = NAMES(holder)
     else:
         try:
@@ -75,6 +75,6 @@ def _name(kind):
 BASES, NAMES = type.__dict__["__mro__"].__get__, type.__dict__["__dict__"].__get__
 FUNCTION = type(_name)
 METHOD = type(type("", (), {"m": _name})().m)
-# Types by number: a class may define what it is equal to, and then have no hash.
+# Types by id: a class may define `__eq__` and then have no hash.
 SLOTS = frozenset(map(id, (type(FUNCTION.__code__), type(FUNCTION.__globals__))))
 PLAIN = frozenset(map(id, (str, bytes, int, float, bool, complex, type(None), type(Ellipsis))))

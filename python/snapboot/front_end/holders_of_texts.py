@@ -1,8 +1,8 @@
-"""Texts that are or hold a secret: who holds them, and how a thaw puts others in their place.
+"""Texts that are or contain a secret: who holds them, and how a thaw replaces them.
 
-Python's texts cannot be changed, so whoever holds one is given another. All holders have to be known for that: their number is compared
-with the number of references that the interpreter counts. Where one is not known, since it is C code, or cannot be given another, as the
-compiled code of a function, there is no way, and the freeze is refused.
+Python's texts are immutable, so each holder is given another object. That requires knowing all holders: the number found is compared with
+the interpreter's reference count. If a holder is unknown because it is C code, or cannot be given another object, such as the compiled code
+of a function, the freeze is refused.
 """
 
 import gc
@@ -16,7 +16,7 @@ FRAME = type(sys._getframe())
 
 
 class Kept:
-    """An object that a thaw makes anew: a text, or what cannot be changed and holds one."""
+    """An object that a thaw makes anew: a text, or an immutable object that holds one."""
 
     __slots__ = ("old", "pieces", "count", "puts", "is_held_by_c")
 
@@ -25,22 +25,22 @@ class Kept:
         self.pieces = pieces  # of a text: see Patterns.split
         self.count = 0  # of references that are known
         self.puts = []  # functions that take the new object, and the old one
-        self.is_held_by_c = False  # a path that is changed in its place, since not all who hold it can be given another
+        self.is_held_by_c = False  # a path changed in place, since some of its holders cannot be given another
 
 
 class Search:
-    """A search through all that the garbage collector knows, and what hangs on it."""
+    """A search through all objects that the garbage collector tracks and all that they refer to."""
 
     def __init__(self, patterns, own, kept_by_front_end, more_kinds=()):
         """patterns: has `split` and `name`, as secret_values.Patterns. own: ids of objects whose texts are not exchanged.
-        kept_by_front_end: whose are, though they belong to the front end. more_kinds: classes whose objects count as texts."""
+        kept_by_front_end: objects of the front end whose texts are exchanged anyway. more_kinds: classes whose objects count as texts."""
         self.kinds = (*TEXTS, *more_kinds)
         self.patterns = patterns
         self.own = own
         self.wanted = kept_by_front_end
         self.kept = []
         self.problems = []
-        self.held = []  # pairs of a variable, and of who holds a text with its value that cannot be exchanged
+        self.held = []  # pairs of a variable and the holder of a text with its value that cannot be exchanged
         self._by_id = {}
         self._classes = {}  # id of the dictionary of a class: that class
         self._names = {}  # id of the dictionary of a module: its name
@@ -58,15 +58,15 @@ class Search:
                 self._names[id(holder.__dict__)] = holder.__name__
         new = self._take_all(getattr(self.patterns, "ids", None), self._text)
         while new:
-            # Who holds what cannot be changed gets another one of that.
+            # An immutable holder is replaced as well, so its own holders are searched next.
             found = set(map(id, new))
             new = self._take_all(found, lambda thing, found=found: id(thing) in found)
         del new
         self._count()
 
     def _take_all(self, ids, is_wanted):
-        """Notes all references to what is wanted. ids: of all that may be, as far as they are known. Returns holders that have to be made
-        anew."""
+        """Collects all references to wanted objects. ids: of all candidates that are known so far. Returns holders that must be made anew.
+        """
         holders, olds, new = [], [], []
         self._find(ids, is_wanted, holders, olds)
         for holder, old in zip(holders, olds):
@@ -74,7 +74,7 @@ class Search:
         return new
 
     def _text(self, thing):
-        """Whether that is a text with a secret in it."""
+        """Returns whether the object is a text with a secret in it."""
         if id(thing) in self._by_id:
             return True
         if not issubclass(type(thing), self.kinds):
@@ -87,15 +87,15 @@ class Search:
         return True
 
     def _find(self, ids, is_wanted, holders, olds):
-        """Fills two lists: holders, and what each holds that is wanted; once for each reference."""
+        """Fills two lists: holders, and the wanted object that each holds; one entry for each reference."""
         seen = set()
         stack = gc.get_objects()
-        # The table counts for nobody: its references are not counted.
+        # The interned texts do not count their references, so their table is no holder.
         this = {id(holders), id(olds), id(stack), id(seen), id(ids)} | own_frames() | interned_texts()
         for at in range(0, len(stack), BATCH):
             some = [holder for holder in stack[at : at + BATCH] if id(holder) not in this and type(holder) is not Kept]
             while some:
-                # Of most nobody has to look at each.
+                # Looks at many objects together; few batches need a closer look.
                 things = gc.get_referents(*some)
                 for holder in some:
                     if issubclass(type(holder), dict):
@@ -110,7 +110,7 @@ class Search:
                 seen.update(below)
 
     def _take(self, holder, old, new):
-        """Notes one reference. new: gets holders that cannot be changed and have to be made anew."""
+        """Records one reference. new: receives immutable holders, which must be made anew."""
         kept = self._by_id[id(old)]
         kept.count += 1
         if id(holder) in self.own or id(holder) in self._by_id and type(holder) not in (tuple, frozenset):
@@ -118,7 +118,7 @@ class Search:
         kind = type(holder)
         try:
             if issubclass(type(old), bytearray):
-                return  # changed in its place
+                return  # changed in place
             if issubclass(kind, (tuple, frozenset)):
                 if id(holder) not in self._by_id:
                     self._by_id[id(holder)] = made = Kept(holder)
@@ -134,7 +134,7 @@ class Search:
             self._problem(kept, self._describe(holder, old))
 
     def _puts(self, holder, kind, old):
-        """Functions that put another object where this holder has the old one; none where it cannot be given another."""
+        """Returns functions that replace the old object in this holder; none where it cannot be replaced."""
         if issubclass(kind, ModuleType) or kind is FRAME:
             return
         if id(holder) in self._classes:
@@ -166,17 +166,17 @@ class Search:
         else:
             names = getattr(holder, "__dict__", None)
             if type(names) is dict:
-                # Its own, which the collector does not show before somebody asks for it.
+                # The instance dictionary, which the collector does not show until somebody asks for it.
                 for name in [name for name, value in names.items() if value is old]:
                     yield lambda value, old, name=name: dict.__setitem__(holder.__dict__, name, value)
-            # Those of classes in C may not be set.
+            # The slots of classes in C may be read-only.
             for owner in [owner for owner in kind.__mro__ if "__slots__" in vars(owner)]:
                 for member in vars(owner).values():
                     if type(member).__name__ == "member_descriptor" and _value(member, holder) is old:
                         yield lambda value, old, member=member: member.__set__(holder, value)
 
     def _count(self):
-        """Looks whether anybody holds a text who is not known."""
+        """Checks whether a text has holders that were not found."""
         known = Kept(object())
         base = sys.getrefcount(known.old)
         for kept in self.kept:
@@ -195,13 +195,13 @@ class Search:
             self.held += [(name, text) for name in names]
 
     def _variables(self, kept):
-        """The names of the variables that a text holds, or what is in a tuple."""
+        """Returns the names of the variables whose values the text, or the tuple's items, contain."""
         if kept.pieces is not None:
             return {self.patterns.name(piece) for piece in kept.pieces if type(piece) is int}
         return {name for item in kept.old if id(item) in self._by_id for name in self._variables(self._by_id[id(item)])}
 
     def _describe(self, holder, old):
-        """Who keeps that, in words."""
+        """Describes in words who holds the object."""
         if isinstance(holder, dict):
             for name, value in dict.items(holder):
                 if value is old or name is old:
@@ -219,21 +219,21 @@ def _value(member, holder):
 
 
 def _rekey(names, old, new):
-    """Gives a dictionary another key in the place of one."""
+    """Replaces one key of a dictionary."""
     items = [(new if name is old else name, value) for name, value in names.items()]
     names.clear()
     names.update(items)
 
 
 def _put_into_set(things, old, new):
-    """Puts another object where a set has one, whose hash may be another one by now."""
+    """Replaces one item of a set, whose hash may have changed."""
     items = [new if thing is old else thing for thing in things]
     things.clear()
     things.update(items)
 
 
 def exchange(all_kept, real):
-    """Puts other texts in the places of those that are kept. real: what stands for each pattern, as bytes."""
+    """Replaces the kept texts. real: the value for each pattern, as bytes."""
     texts = list(map(decode, real))
     known = {id(kept.old): kept for kept in all_kept}
     made = {}
@@ -251,7 +251,7 @@ def exchange(all_kept, real):
 
 
 def _made(kept, real, new):
-    """The object that takes the place of a kept one."""
+    """Returns the object that replaces a kept one."""
     old = kept.old
     kind = type(old)
     if kept.pieces is None:
@@ -277,7 +277,7 @@ def _made(kept, real, new):
 
 
 def _copy_members(source, target):
-    """Gives an object whose class has slots what another one of that class has in its own."""
+    """Copies the slots of an object to another one of the same class."""
     for owner in type(target).__mro__:
         for member in vars(owner).values():
             if type(member).__name__ == "member_descriptor":
@@ -291,11 +291,11 @@ def _empty(member, thing):
     try:
         member.__delete__(thing)
     except AttributeError:
-        pass  # it has nothing there
+        pass  # the slot is empty
 
 
 def referents(holder):
-    """What an object refers to: `gc.get_referents` leaves out the names in a dictionary."""
+    """Returns what an object refers to, with the keys of a dictionary, which `gc.get_referents` leaves out."""
     if type(holder) is dict:
         return [*holder, *holder.values()]
     found = gc.get_referents(holder)
@@ -306,13 +306,13 @@ def referents(holder):
 
 
 def path_kinds():
-    """The class of paths, if pathlib is loaded, in a tuple."""
+    """Returns a tuple with the class of paths, if pathlib is loaded."""
     kind = getattr(sys.modules.get("pathlib"), "PurePath", None)
     return () if kind is None else (kind,)
 
 
 def own_frames():
-    """The ids of the frames in which the front end runs."""
+    """Returns the ids of the frames in which the front end runs."""
     found = set()
     frame = sys._getframe()
     while frame is not None:
@@ -323,13 +323,14 @@ def own_frames():
 
 
 def interned_texts():
-    """The ids of the interpreter's table of interned texts, which the collector shows from CPython 3.14 on. It holds none of them."""
+    """Returns the id of the interpreter's table of interned texts, which the collector shows from CPython 3.14 on. It owns no references.
+    """
     text = sys.intern("a text that Snapboot has interned")
     return {id(table) for table in gc.get_objects() if type(table) is dict and table.get(text) is text}
 
 
 def front_end_objects(wanted=()):
-    """The ids of what belongs to the front end or to the interpreter alone, but for the ids in `wanted`."""
+    """Returns the ids of objects that belong to the front end or to the interpreter alone, except those in `wanted`."""
     found = interned_texts()
     stack = []
     for holder in gc.get_objects():
@@ -349,18 +350,18 @@ def front_end_objects(wanted=()):
 
 
 def _is_modules(thing):
-    # An environment may have such a name, too.
+    # An environment may also have an entry of this name.
     return thing is sys.modules or type(thing) is dict and type(thing.get("__builtins__", "")) is not str
 
 
 FOLDER = __file__.rpartition("/")[0] + "/"
-# A class may claim to be one of these, so a type is asked for.
+# Compared by exact type, since a class may claim to be one of these.
 TEXTS = (str, bytes, bytearray)
-# By number: a class may define what it is equal to.
+# By id: a class may define what it is equal to.
 CONTAINERS = frozenset(map(id, (dict, list, tuple, set)))
-# Kinds of containers that the collector does not know where they hold only texts and numbers.
+# Containers that the collector does not track while they hold only texts and numbers.
 UNTRACKED = (dict, list, tuple, set, frozenset)
-# So many objects are looked at together.
+# The number of objects that are looked at together.
 BATCH = 100
-# Objects with as many references are never freed.
+# An object with at least this reference count is never freed.
 IMMORTAL = 1 << 28

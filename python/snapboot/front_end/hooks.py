@@ -1,10 +1,10 @@
-"""The hooks that the program registered, and the state that it sees. The module `snapboot` is the program's view of this."""
+"""The hooks that the program registered, and the state that it sees. The module `snapboot` exposes this to the program."""
 
 import _codecs
 
 
 class HookError(Exception):
-    """An exception in a hook. Its cause is what the hook raised; its text names the hook."""
+    """An exception in a hook. Its cause is the exception that the hook raised; its text names the hook."""
 
 
 class FrontEnd:
@@ -21,7 +21,7 @@ class FrontEnd:
         self._after_of_recipes = []
 
     def __call__(self, error):
-        """Present only because the registry of error handlers takes nothing but callables."""
+        """Present only because the registry of error handlers accepts nothing but callables."""
         raise error
 
     def before_freeze(self, function):
@@ -33,11 +33,11 @@ class FrontEnd:
         self._after.append(function)
 
     def freeze_point(self):
-        """Freezes where the program says so. Raises RuntimeError outside the main thread."""
+        """Freezes at the place of the call. Raises RuntimeError outside the main thread."""
         self._freeze_here()
 
     def run_before(self):
-        """Runs the hooks that come before the image is written, last registered first. Raises HookError."""
+        """Runs the hooks before the freeze, last registered first. Raises HookError."""
         while self._before:
             _call(self._before.pop(), "before_freeze")
         for recipe in self._recipes.all:
@@ -47,7 +47,7 @@ class FrontEnd:
         self._recipes = None
 
     def run_after(self, spans):
-        """Runs the hooks that come after a thaw, first registered first. Raises HookError. spans: see explained.py; or None."""
+        """Runs the hooks after a thaw, first registered first. Raises HookError. spans: see explained.py; or None."""
         for kind, function, args, kwargs in self._after_of_recipes:
             if spans is not None:
                 spans.step("hook", _describe(function))
@@ -59,7 +59,7 @@ class FrontEnd:
 
 
 def install(front_end):
-    """Makes `front_end` what a later `import snapboot` finds (see there)."""
+    """Lets a later `import snapboot` find `front_end` (see there)."""
     _codecs.register_error("snapboot.front_end", front_end)
 
 

@@ -1,8 +1,8 @@
-"""Which modules importers look up while the program boots.
+"""Records which modules importers look up while the program boots.
 
-An importer of a folder lists it once and remembers the names, so that nobody outside can see which modules were looked for there.
-The image must know: a new file of one of these names would be found first. It is watched by a wrapper around the importer's own
-methods, which is taken off again before the freeze.
+An importer lists its folder once and remembers the names, so its look-ups cannot be seen from outside. The image depends on them: a new
+file with one of these names would be found first. Wrappers around the importer's methods record the look-ups, and are removed before the
+freeze.
 """
 
 import posix
@@ -14,11 +14,12 @@ from .report import as_bytes, to_bytes
 
 
 class Importers:
-    """Watches from its making on, until `stop`."""
+    """Records look-ups from construction until `stop()`."""
 
     def __init__(self):
         self._class = type_ = _importer_class()
-        # By folder: whether a module was found there, by its whole name; how often it was listed; what else was looked for in lists.
+        # By folder: modules by full name, and whether each was found there; how often the folder was listed; other names looked up in
+        # listings.
         self._looked_up = looked_up = {}
         self._lists = lists = {}
         self._endings = {}
@@ -28,7 +29,7 @@ class Importers:
 
         def noting_find_spec(self, fullname, target=None):
             found = find_spec(self, fullname, target)
-            # Without a loader it is one of several folders of that name.
+            # A match without a loader is one of several folders of a namespace package.
             looked_up.setdefault(self.path, {})[fullname] = found is not None and found.loader is not None
             distributions.expect(fullname, found)
             return found
@@ -40,38 +41,38 @@ class Importers:
         type_.find_spec, type_._fill_cache = noting_find_spec, noting_fill_cache
 
     def stop(self):
-        """Takes the wrappers off."""
+        """Removes the wrappers."""
         self._class.find_spec, self._class._fill_cache = self._originals
         self._distributions.stop()
 
     def forget_lists(self):
-        """Leaves to another process to report what was listed until now."""
+        """Drops the listings until now: another process reports them."""
         self._lists.clear()
 
     def looked_up_in(self, folder):
-        """The modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or nowhere
-        (None). One that was found and is not loaded will be looked for again."""
+        """Returns the modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or
+        nowhere (None). A module that was found but not loaded will be looked for again."""
         anywhere = self._found()
         names = {name: here for name, here in self._looked_up.get(folder, {}).items() if name in sys.modules or name not in anywhere}
         return {name.rpartition(".")[2]: here if name in anywhere else None for name, here in names.items()}
 
     def looked_up_in_any(self, folders):
-        """The names of the modules, of those in no package, that were looked for in one of these folders."""
+        """Returns the names of top-level modules that were looked for in one of these folders."""
         names = {name for folder in folders for name in self._looked_up.get(folder, ())}
         return frozenset(name for name in names if "." not in name)
 
     def are_all_in(self, folders):
-        """Whether nothing else imports from these entries of `sys.path`."""
+        """Returns whether only these entries of `sys.path` were searched."""
         return all(isinstance(sys.path_importer_cache.get(folder), (type(None), self._class)) for folder in folders)
 
     def _found(self):
-        """The whole names of the modules that were found anywhere."""
+        """Returns the full names of all modules that were found."""
         return {name for names in self._looked_up.values() for name, here in names.items() if here}
 
     def entries(self, without=None):
-        """What is to be reported, as pairs of key and value.
+        """Returns the entries for the report, as pairs of key and value.
 
-        without: a folder in which nothing counts that was looked for and not found there, or None.
+        without: a folder whose failed look-ups do not count, or None.
         """
         anywhere = self._found()
         found = [("suffix", suffix) for suffix in suffixes()]
@@ -89,7 +90,7 @@ class Importers:
         return found
 
     def add_to(self, path):
-        """Adds all of it to a file: what a child does that imports something first. Raises OSError."""
+        """Appends all entries to a file: for a child that tries imports first. Raises OSError."""
         descriptor = posix.open(path, posix.O_WRONLY | posix.O_CREAT | posix.O_APPEND | posix.O_CLOEXEC, 0o600)
         try:
             posix.write(descriptor, to_bytes(self.entries()))
@@ -97,13 +98,13 @@ class Importers:
             posix.close(descriptor)
 
     def _note_past(self):
-        """What was looked up before anybody could watch: at the interpreter's start."""
+        """Records the look-ups of the interpreter's start, before this could watch."""
         for importer in list(sys.path_importer_cache.values()):
             if isinstance(importer, self._class) and importer._path_mtime != -1:
                 self._lists[importer.path] = 1
         for name, module in list(sys.modules.items()):
             self._note_search(name, module)
-        # Looked for by `site`, and mostly not there.
+        # `site` looks for these, and mostly does not find them.
         for name in ("sitecustomize", "usercustomize"):
             if name not in sys.modules:
                 self._note_search(name, None)
@@ -115,7 +116,7 @@ class Importers:
     def _note_search(self, name, module):
         spec = getattr(module, "__spec__", None)
         if module is not None and not getattr(spec, "has_location", False):
-            return  # built in, or frozen: these come first
+            return  # built-in and frozen modules come first
         parent = name.rpartition(".")[0]
         path = getattr(sys.modules.get(parent), "__path__", ()) if parent else sys.path
         found = getattr(spec, "origin", None) or ""
@@ -128,14 +129,14 @@ class Importers:
 
 
 def suffixes():
-    """Endings of module files, in the order in which an importer tries them."""
+    """Returns the endings of module files, in the order in which an importer tries them."""
     return [*_imp.extension_suffixes(), ".py", ".pyc"]
 
 
 def shadows(folder, looked_up, is_same):
-    """The first name in a folder that an import would find there and did not while freezing; None if there is none.
+    """Returns the first name in a folder that an import would find there and did not while freezing; None if there is none.
 
-    looked_up: as `looked_up_in` has it, of the folder that stood in the place of this one. is_same: whether it was this one. Raises OSError
+    looked_up: as `looked_up_in` returns it, for the folder that this one replaces. is_same: whether it is the same folder. Raises OSError
     when the folder cannot be listed.
     """
     for name in posix.listdir(folder):
@@ -148,7 +149,7 @@ def shadows(folder, looked_up, is_same):
                 return name
         elif _is_folder(folder + "/" + name):
             inside = posix.listdir(folder + "/" + name)
-            # A folder without that is a module only where there is no other.
+            # A folder without `__init__` is a module only if nothing else has the name.
             if looked_up[stem] is None or any("__init__" + ending in inside for ending in endings):
                 return name
     return None
@@ -159,7 +160,7 @@ def _importer_class():
 
 
 def _site_folders():
-    """Those that `site` has listed to find .pth files."""
+    """Returns the folders that `site` has listed to find .pth files."""
     site = sys.modules.get("site")
     if site is None or sys.flags.no_site:
         return []
@@ -177,7 +178,7 @@ def _is_folder(path):
 
 
 def folder_of(entry):
-    """The folder of an entry of `sys.path`, as its importer calls it."""
+    """Returns the folder of an entry of `sys.path`, in the spelling of its importer."""
     return entry or posix.getcwd()
 
 

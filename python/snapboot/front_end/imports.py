@@ -1,4 +1,4 @@
-"""Which modules a main part surely imports: those named by the imports that stand before anything else happens in it."""
+"""Finds which modules a main part surely imports: those of the imports that precede any other statement with an effect."""
 
 import sys
 
@@ -18,16 +18,16 @@ class Import:
         self.guarded = False
 
     def run(self, package):
-        """Does what the statement does, but for binding names. Raises whatever the import raises."""
+        """Executes the statement without binding names. Raises whatever the import raises."""
         __import__(self.name, {"__name__": "__main__", "__package__": package}, None, self.names, self.level)
 
 
 def leading_imports(source):
-    """The imports at the head of `source` (str or bytes), as a list of Import; none when it cannot be parsed.
+    """Returns the imports at the head of `source` (str or bytes), as a list of Import; an empty list if it cannot be parsed.
 
-    Definitions, docstrings and assignments of plain constants do nothing and are passed over; so is a `try` around
-    nothing but imports. So is a lazy import (CPython 3.15), since nobody knows whether the program ever uses it. The first
-    statement of any other kind ends the list, since it may decide what a later import finds.
+    Definitions, docstrings and assignments of plain constants have no effect and are skipped, and so is a `try` that contains only imports.
+    A lazy import (CPython 3.15) is skipped, since the program may never use it. The first statement of any other kind ends the list, since
+    it may decide what a later import finds.
     """
     try:
         tree = compile(source, "<main>", "exec", ONLY_AST, True)
@@ -43,7 +43,7 @@ def leading_imports(source):
 
 
 def _imports_of(statement, is_guarded=False):
-    """The imports that a statement makes which has no other effects; None if it has. is_guarded: whether it stands in a `try`."""
+    """Returns the imports of a statement that has no other effects; None if it has some. is_guarded: whether it stands in a `try`."""
     kind = type(statement).__name__
     if kind in ("Import", "ImportFrom") and _is_lazy(statement, is_guarded):
         return []
@@ -72,7 +72,7 @@ def _imports_of(statement, is_guarded=False):
 def _is_lazy(statement, is_guarded):
     if getattr(statement, "is_lazy", False):
         return True
-    # Where all imports are lazy, those in a `try` are not, nor those of all names.
+    # Even where all imports are lazy, those in a `try` and those of all names (`*`) are not.
     if is_guarded or get_lazy_imports is None or get_lazy_imports() != "all":
         return False
     return statement.names[0].name != "*"
@@ -97,6 +97,6 @@ def _is_constant(node):
     return kind == "Constant"
 
 
-# A program that is for older versions, too, lists there the modules that are to be imported lazily.
+# A program that also runs in older versions lists there the modules to import lazily.
 LAZY_MODULES = "__lazy_modules__"
 get_lazy_imports = getattr(sys, "get_lazy_imports", None)

@@ -6,8 +6,8 @@ from . import modules
 
 
 def loaded_files(script):
-    """The absolute paths of all sources and extension modules that were loaded, without repetition. What else was read, `snapboot
-    freeze` sees from outside.
+    """Returns the absolute paths of all sources and extension modules that were loaded, without duplicates. `snapboot freeze` sees other
+    reads from outside.
 
     script: the path of the main script, or None.
     """

@@ -1,9 +1,10 @@
-"""Loads what training runs have shown that the program needs later, lazily or inside of functions, as far as that is the same at any time.
+"""Loads modules that training runs have imported late, lazily or inside functions, if it makes no difference when they are loaded.
 
-A module may be loaded early when its import is nothing but an import. One that reads what belongs to a start, prints, fails, or changes
-the process for everybody is left to the program, which may never come to it, or come to it in another state; and so is whatever imports
-such a one. Which ones these are, children find out, so that this process stays clean: each imports all that is not known to be
-left out, and notes about every import, the nested ones too, what came of it. When one has found nothing new, this process does the same.
+A module may be loaded early if its import is nothing but an import. The program itself must import a module that reads data of one start,
+prints, fails, or changes the process for everybody: the program may never reach that import, or reach it in another state. The same goes
+for each module that imports such a one. Forked children find out which modules these are, so this process stays clean: each child imports
+all modules that are not known to be left out, and records the effects of each import, nested ones included. Once a child finds nothing new,
+this process runs the same imports.
 """
 
 import posix
@@ -20,21 +21,21 @@ from .stdio import flush
 
 
 def as_importlib(method):
-    """The same method as a part of the importer: whoever looks for the frame that imports, as a warning does, passes it over."""
+    """Makes a method look like part of the importer: code that looks for the importing frame, such as a warning, skips it."""
     return type(method)(method.__code__.replace(co_filename="<frozen importlib._bootstrap>"), method.__globals__)
 
 
 class LeftOut(BaseException):
-    """Raised where a module is imported that is left out. No program catches it by its name."""
+    """Raised where a left-out module is imported. No program catches it by name."""
 
 
 class Learnt:
     """The modules of a profile.
 
-    files: where each module was loaded from, by its name, in the order of their imports. always: those that every run has loaded.
-    changed: names of variables (bytes) that the program has set in a run. harmless: pairs of the end of a path and what that file
-    may read of a start, since it keeps nothing of that. main: the source of the main part, or None where it may be any. recipes: the
-    Recipes, which do what `warm_up` names.
+    files: the file of each module, by name, in the order of the imports. always: the modules that every run has loaded. changed: names of
+    variables (bytes) that the program has set in a run. harmless: pairs of a path's end and what that file may read of a start, since it
+    keeps nothing of it. main: the source of the main part, or None where it may be any. recipes: the Recipes, which do what `warm_up`
+    names.
     """
 
     def __init__(self, request, main, recipes):
@@ -47,11 +48,11 @@ class Learnt:
         self.warm_up = request.warm_up
         # The first boot has tried the imports.
         self.is_later_boot = request.evidence in ("other", "again") or request.compares_secrets
-        self.left_out = {}  # why, by name
+        self.left_out = {}  # the reason, by module name
         self.loaded = []
 
     def load(self, folder, importers, reads):
-        """Imports them, and does what is to be done once. folder: the control directory (bytes). importers and reads: the Importers and
+        """Imports the modules, and does the one-time work. folder: the control directory (bytes). importers and reads: the Importers and
         the Reads that watch."""
         known = folder + b"/left_out"
         if self.is_later_boot:
@@ -66,7 +67,7 @@ class Learnt:
             work = [name for name in self.warm_up if name not in self.left_out]
             if not names and not work:
                 return
-            # The others do what the first one did.
+            # Later boots use the result of the first.
             found = {} if self.is_later_boot else self._rehearse(names, work, folder, importers, reads)
             if not found:
                 for name in names:
@@ -79,14 +80,14 @@ class Learnt:
         self.left_out.update((name, "what it imports could not be told apart from what must be left out") for name in names + work)
 
     def tell(self, report):
-        """Adds to the report what was loaded, and what was not and why."""
+        """Adds the loaded modules to the report, and those left out with the reason."""
         for name in self.loaded:
             report.add("learnt", name)
         for name, why in self.left_out.items():
             report.add_record("left_out", name, why)
 
     def _rehearse(self, names, work, folder, importers, reads):
-        """Has a child import and do them. Returns which of them must be left out, and why."""
+        """Lets a child import the modules and do the work. Returns which modules must be left out, and why."""
         result = folder + b"/rehearsed"
 
         def run():
@@ -108,24 +109,24 @@ class Learnt:
 
 
 def _tell(path, left_out):
-    """Writes a file that tells what is left out, and why."""
+    """Writes a file with the modules left out, and the reasons."""
     write_file(path, to_bytes([("left_out", record(as_bytes(name), as_bytes(why))) for name, why in left_out.items()]))
 
 
 def _found(path):
-    """What such a file tells. Raises OSError."""
+    """Returns the contents of such a file. Raises OSError."""
     return dict(map(decode, fields(entry.partition(b"=")[2])) for entry in read_file(path).split(b"\0")[:-1])
 
 
 class Trial:
-    """What a child does: imports and works, and finds out what each did. For good, in this process."""
+    """The work of a child: it imports the modules, does the work, and records the effects of each. Changes this process for good."""
 
     def __init__(self, learnt, reads, folder):
         self.learnt = learnt
         self.reads = reads
         self.folder = folder
-        self.found = {}  # why a module must be left out, by its name
-        self.events = []  # what has happened that must not, in the order of its happening
+        self.found = {}  # the reason why a module must be left out, by name
+        self.events = []  # forbidden effects, in their order
         self._output = Output(folder, reads.terminal)
         self._printed = 0
         self._mark = reads.mark()
@@ -140,7 +141,7 @@ class Trial:
         self._importlib._find_and_load = self._watched
 
     def run(self, names, work):
-        """Imports all of them, does that work, and fills `found`."""
+        """Imports all modules, does the work, and fills `found`."""
         conflicts = {}
         for name in names:
             if name in sys.modules or name in self.found:
@@ -172,7 +173,7 @@ class Trial:
 
     @as_importlib
     def _watched(self, name, import_):
-        """In the place of what finds and loads a module for an import statement."""
+        """Replaces the function that finds and loads a module for an import statement."""
         if name in self.learnt.left_out or name in self.found:
             self.events.append("imports " + name)
             raise LeftOut(name)
@@ -196,16 +197,16 @@ class Trial:
             self._importing.pop()
             if len(self.events) > begun:
                 self.found[name] = self.events[begun]
-                # For whoever has imported it, that is all there is to say.
+                # For each module that imports it, this reason is enough.
                 self.events[begun:] = ["imports " + (self._root(name))]
 
     def _root(self, name):
-        """The module that is to blame in the end."""
+        """Returns the module that causes the problem."""
         why = self.found.get(name, "")
         return why[len("imports ") :] if why.startswith("imports ") else name
 
     def _look(self):
-        """Adds to the events what has happened since the last look."""
+        """Adds the effects since the last look to the events."""
         flush("stdout", "stderr")
         printed = self._output.size()
         if printed != self._printed:
@@ -219,13 +220,13 @@ class Trial:
         if not self._importing or self._importing[-1] not in self.learnt.always:
             self.events += changes
         else:
-            # The program changes that in each of its starts, as far as anybody knows.
+            # As far as known, the program makes this change in each of its starts.
             self.events += [change for change in changes if change.endswith(process_state.OF_A_START)]
-        # Those of the kernel: the program may look at them before it changes them.
+        # The kernel's attributes: the program may read them before it changes them.
         self.events += ["changes its " + name[1:] for name in self.reads.attributes.look()]
 
     def _find_what_is_kept(self, names):
-        """Modules that keep the time of their import, or the number of the process."""
+        """Finds modules that keep the time of their import, or the process number."""
         for _, kept in times.kept(self.folder):
             name = kept
             while name and name not in names:
@@ -234,5 +235,5 @@ class Trial:
                 self.found.setdefault(name, "keeps the time of its import, or the number of the process")
 
 
-# A program needs three or four.
+# Programs usually need three or four.
 MAX_PASSES = 12

@@ -1,20 +1,19 @@
-"""The loader of the front end's modules, which are the files beside this one.
+"""Loads the front end's modules, which are the files beside this one.
 
-They are loaded without being registered in `sys.modules`, so that the program finds there only what it would find in an
-ordinary start. For the same reason they import nothing but what the interpreter has loaded anyway at its start, and what is
-built into it.
+They are not registered in `sys.modules`, so the program finds there only what it would find in an ordinary start. For the same reason they
+import only built-in modules and modules that the interpreter loads anyway at its start.
 """
 
 
 def loader(folder):
-    """Returns what loads a module of `folder` by its name; relative imports in it are private, all others ordinary."""
+    """Returns a function that loads a module of `folder` by name. Relative imports in such a module are private, all others ordinary."""
     import builtins
     import marshal
     import posix
     import sys
 
     modules = {}
-    # A freeze boots several times: the first boot leaves there what it has compiled.
+    # A freeze boots several times: the first boot leaves its compiled code there.
     folder_of_freeze = posix.environ.get(b"SNAPBOOT_FREEZE_DIR")
     private = dict(builtins.__dict__)
     set_lazy_imports = getattr(sys, "set_lazy_imports", None)
@@ -33,7 +32,7 @@ def loader(folder):
                 return marshal.loads(read(known))
         except OSError:
             pass
-        # Without docstrings: what lies in between is what a thaw has to touch.
+        # Without docstrings: a thaw touches fewer pages.
         code = compile(read(path) if text is None else text, path, "exec", dont_inherit=True, optimize=2)
         if known:
             unfinished = b"%s.%d" % (known, posix.getpid())
@@ -53,7 +52,7 @@ def loader(folder):
             module = modules[name] = type(sys)("snapboot.front_end." + name)
             module.__file__ = path
             module.__builtins__ = private
-            # Where all imports are to be lazy (CPython 3.15), these are not: nobody would find the private ones later.
+            # Where all imports are lazy (CPython 3.15), these must not be: the private modules could not be found later.
             lazy = sys.get_lazy_imports() if set_lazy_imports else None
             if lazy == "all":
                 set_lazy_imports("normal")
@@ -78,7 +77,7 @@ def loader(folder):
 
 
 def start(folder):
-    """Freezes the program that the request names. Returns in the thawed process, with the program about to be run."""
+    """Freezes the program that the request names. Returns in the thawed process, ready to run the program."""
     import sys
 
     known = set(sys.modules)
@@ -86,7 +85,7 @@ def start(folder):
     freeze_run = load("freeze_run")
     for name in set(sys.modules) - known:
         del sys.modules[name]
-    # Not to be freed after the thaw: that would only cost the new process time.
+    # Never freed after the thaw: freeing them would cost the new process time.
     freeze_run.KEPT += [sys._getframe(1).f_code, sys._getframe(2).f_code, folder]
     del known
     freeze_run.run(load)

@@ -1,4 +1,4 @@
-"""Readies `__main__` and the program's main part, so that it can be called as CPython would call it."""
+"""Prepares `__main__` and the program's main part, so that it can be called as CPython would call it."""
 
 import posix
 import sys
@@ -6,13 +6,13 @@ import sys
 from .request import encode, read_all, read_file
 from .search_path import absolute, importer_of
 
-IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: what -c is given is text, not a file
+IGNORE_COOKIE = 0x10  # PyCF_IGNORE_COOKIE: the argument of -c is text, not a file
 
 function = type(lambda: None)
 
 
 class Fallback(Exception):
-    """Only an ordinary start can do this. Says why."""
+    """Raised for what only an ordinary start can do. Its text says why."""
 
 
 def new_main_module():
@@ -28,7 +28,7 @@ def new_main_module():
 
 
 def script_name(given, script):
-    """What `__file__` and tracebacks say for a script: its absolute path, and as it was given up to CPython 3.8.
+    """Returns the name of a script for `__file__` and tracebacks: its absolute path; up to CPython 3.8, the path as given.
 
     given: as in argv. script: its absolute path where the image knows it, else None.
     """
@@ -50,7 +50,7 @@ class Prepared:
         self.code = None if self.is_package else self._compile()
 
     def named(self, given, is_link=False):
-        """The same script by the name that a thaw gives it, which is another one outside the directory of the freeze, and where a
+        """Returns the same script under the name that a thaw gives it. The name differs outside the directory of the freeze, and where a
         link leads to the image (crates/launcher link.rs). Raises Fallback."""
         name = script_name(given, None if is_link else self.script)
         if name == self.filename:
@@ -63,7 +63,7 @@ class Prepared:
             raise Fallback(CANNOT_COMPILE % "OSError") from None
 
     def _compile(self):
-        # A warning must show at each start, so what warns is compiled at each start.
+        # A warning must appear at each start, so a script that warns is compiled at each start.
         filters = sys.modules["_warnings"].filters
         filters.insert(0, ("error", None, Warning, None, 0))
         try:
@@ -75,10 +75,10 @@ class Prepared:
 
 
 def check_syntax(main, prepared):
-    """Raises the SyntaxError that each start of the program would end with, so that nobody freezes what can never run.
+    """Raises the SyntaxError that would end each start of the program, so that nobody freezes a program that can never run.
 
-    An image that says so at every start would be right as well, but the freeze is where somebody is looking.
-    main: a command_line.Main. prepared: its script, if it is one.
+    An image that reports the error at every start would also be correct, but the user is watching the freeze. main: a command_line.Main.
+    prepared: its script, if it is one.
     """
     if main.kind == "code":
         source, filename, flags = main.value + "\n", "<string>", IGNORE_COOKIE
@@ -87,30 +87,28 @@ def check_syntax(main, prepared):
     else:
         return
     filters = sys.modules["_warnings"].filters
-    filters.insert(0, ("ignore", None, Warning, None, 0))  # those that -W makes errors are the start's to raise
+    filters.insert(0, ("ignore", None, Warning, None, 0))  # warnings that -W turns into errors are raised at the start
     try:
         compile_script(source, filename) if flags == 0 else compile(source, filename, "exec", flags, True, **OF_MAIN)
     except SyntaxError:
         raise
     except Exception:
-        pass  # only an ordinary start can do this, if any
+        pass  # only an ordinary start may be able to
     finally:
         del filters[0]
 
 
 def compile_script(source, filename):
-    """Compiles a script. Raises SyntaxError, or Fallback for what is not Python source."""
+    """Compiles a script. Raises SyntaxError, or Fallback if it is not Python source."""
     if b"\0" in source or filename.endswith(".pyc") or source[:2] == PYC_MAGIC:
         raise Fallback(filename + " is not Python source")
     return compile(source, filename, "exec", 0, True, **OF_MAIN)
 
 
 def call_of(main, module, prepared=None):
-    """Returns a function without arguments that runs the main part: a function with the main part's own code, so that
-    no other frame comes in.
+    """Returns a function without arguments that runs the main part. It has the main part's own code, so no other frame appears.
 
-    main: a command_line.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises
-    Fallback.
+    main: a command_line.Main. module: the `__main__`. prepared: the script as it was when freezing, if this is it. Raises Fallback.
     """
     kind = main.kind
     names = module.__dict__
@@ -142,7 +140,7 @@ def call_of(main, module, prepared=None):
 
 
 def as_file(names, filename, loader):
-    """Gives `__main__` the names of a program that comes from a file. Returns its names."""
+    """Sets the names in `__main__` of a program that comes from a file. Returns its names."""
     names["__file__"] = filename
     if HAS_CACHED:
         names["__cached__"] = None
@@ -180,7 +178,7 @@ def _compile_stdin():
         if start is not None:
             posix.lseek(0, start, 0)
         elif isinstance(error, SyntaxError):
-            # The input cannot be read a second time: the error is the program's end.
+            # The input cannot be read a second time, so the error ends the program.
             return None, error.with_traceback(None)
         if isinstance(error, Fallback):
             raise
@@ -188,7 +186,7 @@ def _compile_stdin():
 
 
 def raising(error):
-    """A function that raises this error."""
+    """Returns a function that raises this error."""
     return function(_raise.__code__, globals(), "<module>", (error,))
 
 
@@ -206,11 +204,11 @@ def _runpy(name, as_module):
 CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
 # CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
-# From 3.14 on a module gets them when somebody asks.
+# From 3.14 on, a module gets them on demand.
 HAS_ANNOTATIONS = sys.version_info < (3, 14)
-# Up to 3.14 modules have it, besides the one of their spec.
+# Up to 3.14, modules have `__cached__` besides that of their spec.
 HAS_CACHED = sys.version_info < (3, 15)
-# From 3.15 on warnings of the compiler are of the module whose code it is.
+# From 3.15 on, compiler warnings belong to the module whose code is compiled.
 OF_MAIN = {"module": "__main__"} if sys.version_info >= (3, 15) else {}
 CODE_IN_LINECACHE = sys.version_info >= (3, 13)
 BuiltinImporter = sys.modules["_frozen_importlib"].BuiltinImporter

@@ -1,5 +1,5 @@
-"""What an import makes outside of the process, what it looks for that others make there, and what it reads of the current directory: in
-a child that only tries imports, and ends for good."""
+"""Records what an import creates outside the process, what it looks for that others create there, and what it reads of the current
+directory. Used in a child that only tries imports and then ends for good."""
 
 import posix
 import sys
@@ -9,7 +9,7 @@ from .request import decode
 
 
 class Making:
-    """Hears of it from its making on. The ear cannot be taken off, so this is never made in a process that becomes an image.
+    """Records from construction on. The audit hook cannot be removed, so this is never created in a process that becomes an image.
 
     events: phrases are added to this list.
     """
@@ -22,8 +22,8 @@ class Making:
         sys.addaudithook(self._hear)
 
     def look(self):
-        """Adds an event for the temporary files and folders that have been made since the last look and are still there, or of whose name
-        something is left. Of all others nothing is."""
+        """Adds an event for each temporary file or folder created since the last look that still exists, or whose name is still held. The
+        others have left nothing."""
         new = self._temporary[self._seen :]
         self._seen = len(self._temporary)
         unnamed, self._unnamed = self._unnamed, False
@@ -32,7 +32,7 @@ class Making:
             self.events.append(TEMPORARY)
 
     def clean_up(self):
-        """Removes temporary files and folders that were made, as their maker would have done at its end."""
+        """Removes temporary files and folders, as their creator would have done at its end."""
         for one in self._temporary:
             try:
                 one.remove(one.path())
@@ -43,9 +43,9 @@ class Making:
         if event in REMOVERS:
             self._temporary.append(Temporary(REMOVERS[event], arguments[0], sys._getframe(1)))
         elif event in MAKERS and any(one.has(arguments[0]) for one in self._temporary):
-            pass  # what becomes of it is looked for
+            pass  # `look` checks it later
         elif event == "open" and _is_folder(arguments[0]):
-            # Nothing can be written to one: this makes a file without a name in it (O_TMPFILE), or its opener makes one.
+            # A folder cannot be opened for writing: this creates a nameless file in it (O_TMPFILE), or a custom opener creates one.
             self._unnamed = True
         elif event == "os.mkdir":
             self._add("makes the folder %s", arguments[0])
@@ -62,17 +62,17 @@ class Making:
 
     def _add(self, phrase, path):
         path = str(path)
-        # The importer's own files come and go, and nobody but it looks at them.
+        # The importer's own files come and go, and only the importer reads them.
         if "__pycache__" not in path and not path.startswith("/dev/"):
             self.events.append(phrase % path)
 
 
 class Temporary:
-    """A temporary file or folder. Its name is kept backwards, so that a search of this process does not find it here."""
+    """A temporary file or folder. Its name is stored backwards, so that a search of this process does not find it here."""
 
     def __init__(self, remove, path, frame):
         text = _text(path)
-        # `tempfile` makes the random part of the name itself.
+        # `tempfile` chooses the random part of the name itself.
         name = frame.f_locals.get("name") if frame.f_globals.get("__name__") == "tempfile" else None
         self.remove = remove
         self.backwards = text[::-1]
@@ -89,7 +89,7 @@ class Temporary:
             return False
 
     def has(self, path):
-        """Whether it is this one, or lies in it."""
+        """Returns whether the path is this one, or lies in it."""
         try:
             return (_text(path) + "/").startswith(self.path() + "/")
         except (TypeError, ValueError):
@@ -109,17 +109,17 @@ def _has_open_what_is_removed():
             if posix.readlink("/proc/self/fd/" + number).endswith(" (deleted)"):
                 return True
         except OSError:
-            pass  # that of the list itself
+            pass  # the descriptor of the listing itself
     return False
 
 
 def _holds_any(backwards):
-    """Whether any object holds a text with one of these names."""
+    """Returns whether any object holds a text with one of these names."""
     import gc
 
     gc.collect()
     for holder in gc.get_objects():
-        # Frames of this search have the names as they are.
+        # The frames of this search hold the names themselves.
         if type(holder) is not FRAME and _has_any(holder, backwards, gc):
             return True
     return False
@@ -134,14 +134,14 @@ def _has_any(holder, backwards, gc):
         elif issubclass(kind, (bytes, bytearray)):
             if any(kind.__contains__(part, name[::-1].encode()) for name in backwards):
                 return True
-        # The collector does not know containers of texts and numbers alone.
+        # The collector does not track containers that hold only texts and numbers.
         elif issubclass(kind, (dict, tuple)) and not gc.is_tracked(part) and _has_any(part, backwards, gc):
             return True
     return False
 
 
 def _is_shared(path):
-    """Whether that is a directory such as /tmp, where anybody makes files at any time."""
+    """Returns whether the path is a directory such as /tmp, where anybody creates files at any time."""
     try:
         return posix.stat("." if path is None else path).st_mode & SHARED == SHARED
     except (OSError, TypeError, ValueError):
@@ -149,12 +149,12 @@ def _is_shared(path):
 
 
 def _finds_modules(frame):
-    """Whether an importer lists a directory of the search path."""
+    """Returns whether an importer lists a directory of the search path."""
     return frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _tries_folders(frame):
-    """Whether `tempfile` looks for a folder for temporary files: it makes one in each, and removes it."""
+    """Returns whether `tempfile` looks for a folder for temporary files: it creates a file in each, and removes it."""
     while frame is not None and frame.f_globals.get("__name__") == "tempfile":
         if frame.f_code.co_name == "_get_default_tempdir":
             return True
@@ -163,7 +163,7 @@ def _tries_folders(frame):
 
 
 def _is_found_from_here(path):
-    """Whether that is a file whose name starts in the current directory: in each start made elsewhere it is another one, or none."""
+    """Returns whether the path is a file named relative to the current directory: a start elsewhere finds another file, or none."""
     try:
         text = _text(path)
         return not text.startswith("/") and posix.stat(text).st_mode & FORMAT == REGULAR
@@ -172,8 +172,8 @@ def _is_found_from_here(path):
 
 
 def _is_of_this_folder(frame):
-    """Whether the module that is being loaded lies in or below the current directory. A program of this folder is started there, and an
-    image of it may depend on what the folder holds; a tool is started anywhere."""
+    """Returns whether the module that is being loaded lies in or below the current directory. A program of this folder is started there,
+    and its image may depend on the folder's contents; a tool is started anywhere."""
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
     if frame is None:
@@ -184,21 +184,21 @@ def _is_of_this_folder(frame):
 
 
 def _text(path):
-    """The text of a path in any of its forms."""
+    """Returns the text of a path in any of its forms."""
     path = posix.fspath(path)
     return decode(path) if isinstance(path, bytes) else path
 
 
 def _caller(frame):
-    """Name of the module that has a process started."""
+    """Returns the name of the module that starts a process."""
     while frame is not None and frame.f_globals.get("__name__") in ("os", "subprocess"):
         frame = frame.f_back
     return frame and frame.f_globals.get("__name__")
 
 
-# What starts a process, and what is raised before that.
+# The calls that start a process, by the audit event raised before it.
 STARTERS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
-# These ask where a library is and what the machine is: the files that such a process has read are inputs.
+# These ask where a library is or what the machine is: the files that their child processes read are inputs.
 ASK_THE_MACHINE = {"ctypes.util", "platform"}
 LISTS = {"os.listdir", "os.scandir"}
 # S_ISVTX and S_IWOTH of stat.h.
@@ -207,7 +207,7 @@ SHARED = 0o1002
 FORMAT = 0o170000
 REGULAR = 0o100000
 FOLDER = 0o040000
-# What is raised where a file or folder is made.
+# The audit events raised when a file or folder is created.
 MAKERS = {"open", "os.mkdir"}
 FRAME = type(sys._getframe())
 TEMPORARY = "makes a temporary file or folder"

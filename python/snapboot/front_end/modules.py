@@ -1,4 +1,4 @@
-"""What modules hold, without reading their attributes: a lazy one would load, another one fail or make something up."""
+"""The namespaces of modules, without reading attributes: a lazy module would load, another one might fail or make something up."""
 
 import sys
 
@@ -11,14 +11,14 @@ NAMES = MODULE.__dict__["__dict__"].__get__
 
 
 def is_module(thing):
-    """Whether it is one, whatever it says of itself (`__class__`)."""
+    """Returns whether this is a module, whatever its `__class__` claims."""
     return issubclass(type(thing), MODULE)
 
 
 def loaded_from_files(loaded):
-    """Entries `module`, each with a name and a file, of those that were loaded by their own name from a file.
+    """Returns an entry `module`, a name and a file, for each module that was loaded under its own name from a file.
 
-    loaded: pairs of a name and what `sys.modules` has by it.
+    loaded: pairs of a name and the value in `sys.modules`.
     """
     entries = []
     for name, module in loaded:
@@ -30,7 +30,7 @@ def loaded_from_files(loaded):
 
 
 def all_names():
-    """The names of each loaded module, and of what stands in for one."""
+    """Returns the names of all loaded modules, and of objects that stand in for modules."""
     for thing in list(sys.modules.values()):
         try:
             names = NAMES(thing) if is_module(thing) else object.__getattribute__(thing, "__dict__")

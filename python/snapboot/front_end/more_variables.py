@@ -1,30 +1,30 @@
-"""Variables that another start has more, to find out what a program wants that goes through the whole environment (evidence.py).
+"""Additional variables for another start, which show what a program picks when it goes through the whole environment (evidence.py).
 
-Whoever picks variables compares their names with texts: a whole name, a beginning or an end. All texts of the program are known, so there
-are variables named after each: `HF_`, `HF_ZQPROXY`, in capitals and in small letters. Their values have marks by which it is seen which of
-them were kept, and so what counts.
+Code that picks variables compares their names with texts: a whole name, a beginning or an end. All texts of the program are known, so
+variables are named after each of them: `HF_`, `HF_ZQPROXY`, in capitals and in lower case. Marks in their values show which variables the
+program kept, and so which count.
 """
 
 import re
 import sys
 
-# A program with more words has too many for each to make variables.
+# A program with more words has too many to create variables for each.
 MOST = 100000
-# A longer text, or one with a space, is for people.
+# A longer text, or one with a space, is meant for people.
 LONGEST = 256
-# Between the beginning and the end of a name.
+# Stands between the beginning and the end of a name.
 BETWEEN = b"ZQ"
 BETWEEN_TEXT = BETWEEN.decode()
-# How the path of a key ends: see object_paths.py.
+# The end of a key's path: see object_paths.py.
 KEY = " (key)"
 ORDER = " (order)"
-# A copy of the environment has more marks than this.
+# A container with at least this many marks is a copy of the environment.
 MANY = 1000
 
 
 def names_of(texts, known, there):
-    """Names of variables: those in `there`, and after the words in these texts and in the code of all modules; without those in `known`. A
-    list of bytes, or None where there are too many words."""
+    """Returns names of variables: those in `there`, and those made from words in these texts and in the code of all modules; without those
+    in `known`. A list of bytes, or None if there are too many words."""
     found = set()
     for text in texts:
         _add_texts(text, found)
@@ -33,7 +33,7 @@ def names_of(texts, known, there):
         try:
             code = spec.loader.get_code(spec.name)
         except Exception:
-            continue  # it is of C, or of no file
+            continue  # it is in C, or has no file
         if code is not None:
             _add_texts(code, found)
     words = set()
@@ -43,7 +43,7 @@ def names_of(texts, known, there):
     if len(words) > MOST:
         return None
     names = dict.fromkeys(sorted(there))
-    # Who goes by a pattern may want letters only.
+    # A program that matches a pattern may accept letters only.
     letters = [word for word in words if word.isalpha()] or words
     for number, word in enumerate(words):
         others = words[(number + len(words) // 2) % len(words)], letters[number % len(letters)]
@@ -53,7 +53,7 @@ def names_of(texts, known, there):
 
 
 def _add_texts(thing, texts):
-    """Adds the texts in a constant of code, and in what that holds."""
+    """Adds the texts in a constant of code and in its parts."""
     if type(thing) is str:
         if len(thing) < LONGEST and " " not in thing:
             texts.add(thing)
@@ -68,10 +68,10 @@ def _add_texts(thing, texts):
 
 
 class Marks:
-    """What of a process comes from such variables."""
+    """The parts of a process that come from such variables."""
 
     def __init__(self, names, mark):
-        """names: the variables, by name. mark: before and behind the numbers of their values."""
+        """names: the variables, by name. mark: the mark around the numbers in their values."""
         self.names = list(names)
         self.numbers = {name: number for number, name in enumerate(self.names)}
         self.mark = mark
@@ -80,8 +80,8 @@ class Marks:
         self.places = set()
 
     def without(self, rows, first):
-        """What a walk has found, but for copies of the environment, and for what comes of the variables. rows: see Walk.run. first: what
-        the first boot holds, by path."""
+        """Returns the rows of a walk, without copies of the environment and without what comes from the variables. rows: see Walk.run.
+        first: the contents of the first boot, by path."""
         counts, tables = {}, set()
         for path, (thing, content) in rows.items():
             if type(thing) is dict:
@@ -90,18 +90,18 @@ class Marks:
                 holder = path[: path.rfind("[")]
                 counts[holder] = counts.get(holder, 0) + 1
         copies = {path for path, count in counts.items() if count > MANY and path in tables}
-        # Where the first boot may hold anything.
+        # Here the first boot may hold anything.
         self.places = {path for path in first if path[: path.rfind("[")] in copies}
         marked, entries = set(), set()
         for path, (_, content) in rows.items():
-            # A thaw makes copies anew (copies.py).
+            # A thaw renews copies (copies.py).
             if path in copies or path[: path.rfind("[")] in copies:
                 marked.add(path)
             elif self._note(path) | self._note(content):
                 marked.add(path)
                 if KEY in path:
                     entries.add(path.partition(KEY)[0])
-        # With a part of a key goes all that stands for the key.
+        # If part of a key is marked, the value goes with it.
         entries = tuple(entries) if len(entries) < MANY else ()
         # And the order of the keys.
         marked.update([path[: path.rfind("[")] + ORDER for path in marked] + [path + ORDER for path in copies])
@@ -110,7 +110,7 @@ class Marks:
         return {path: row for path, row in rows.items() if path not in marked and not path.startswith(entries)}
 
     def _note(self, content):
-        """Notes the variables that a text comes from. Returns whether there are any."""
+        """Records the variables from which a text comes. Returns whether there are any."""
         found = {int(number) for number in self.pattern.findall(content)} if self.mark in content else set()
         if BETWEEN_TEXT in content.upper():
             names = [name.encode() for name in re.findall("[A-Za-z0-9_]+", content) if BETWEEN_TEXT in name.upper()]
@@ -119,7 +119,7 @@ class Marks:
         return bool(found)
 
     def patterns(self):
-        """Patterns of names that count: a sorted list of bytes."""
+        """Returns the patterns of names that count: a sorted list of bytes."""
         found = set()
         for number in self.found:
             name = self.names[number]

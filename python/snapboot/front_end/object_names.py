@@ -1,11 +1,11 @@
-"""How objects are named where two boots are compared (object_paths.py): by what is in them, and never by where they lie."""
+"""Names for objects where two boots are compared (object_paths.py): made from their contents, never from their addresses."""
 
 import sys
 from _blake2 import blake2b
 
 
 def digest(content):
-    """A short text that stands for a value, which is a text."""
+    """Returns a short text that identifies a value, itself a text."""
     return blake2b(content.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -15,7 +15,7 @@ def id_free_name(kind):
 
 
 def is_address(thing, kind):
-    """Whether a number or bytes have addresses, which are others in each boot: C code keeps its objects by them."""
+    """Returns whether a number or bytes contain addresses, which differ in each boot: C code uses them as keys for its objects."""
     if kind is int:
         return not -LARGE < thing < LARGE
     if kind is not bytes or not thing or len(thing) % WORD:
@@ -28,8 +28,8 @@ def content_of_text(text):
     return text if isinstance(text, str) else "b:" + text.decode("latin-1")
 
 
-# Larger numbers are addresses, which are others in each boot.
+# Larger numbers are addresses, which differ in each boot.
 LARGE = 1 << 31
-# Of a word (bytes). A word of text is larger than any address of a program.
+# The size of a word (bytes). Eight bytes of text, read as a number, are larger than any address of a program.
 WORD = 8
 ADDRESS_END = 1 << 47

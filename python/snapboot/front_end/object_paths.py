@@ -1,7 +1,7 @@
-"""Everything that a process holds, as pairs of a path and a value: `app.settings.COLORS[2]`, and what stands there.
+"""Everything that a process holds, as pairs of a path and a value: `app.settings.COLORS[2]`, and the value there.
 
-The walk goes from the modules down, by name, so that two boots of a program give the same paths where they hold the same. It is made in a
-process that is not frozen, since it leaves much behind.
+The walk goes down from the modules, by name, so that two boots of a program give the same paths if they hold the same. It runs in a process
+that is not frozen, since it leaves many objects behind.
 """
 
 import gc
@@ -18,23 +18,23 @@ CellType = type((lambda value: lambda: value)(0).__closure__[0])
 
 
 class Walk:
-    """One walk, through what is there when it is made. It can be made once.
+    """One walk through the objects that exist when it is created. It can run once.
 
-    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more to go down from, by name. translation: the
-    Translation, which knows texts as they would be in the boot that this one is compared with; None where they are the same. fingerprint: a
-    function that returns a number for a text or bytes, the same in all boots.
+    own: ids of objects that a thaw renews anyway; what only they hold is left out. roots: more starting points, by name. translation: the
+    Translation of texts into those of the boot that this one is compared with; None where they are the same. fingerprint: a function that
+    returns a number for a text or bytes, the same in all boots.
     """
 
     def __init__(self, own, roots, translation, fingerprint):
-        # The flags follow from options and variables that count, or that a thaw obeys; settings_reads.py sees who reads them.
+        # The flags follow from options and variables that count or that a thaw renews; settings_reads.py records who reads them.
         self.own = (own | front_end_objects() | {id(sys.path_importer_cache), id(sys.flags)}) - set(map(id, roots.values()))
         self.roots = roots
         self.translation = translation
         self.fingerprint = fingerprint
         self.before = gc.get_objects()
-        self.alive = []  # what is made on the way: another object must not get its id
+        self.alive = []  # objects created on the way: no other object may reuse their ids
         self.seen = {}  # id: path
-        self.entered = set()  # ids of modules that were gone into
+        self.entered = set()  # ids of modules that were entered
         self.stack = []
         self.rows = []
         self.sorts = {}  # by the id of a class: see _sort_of
@@ -48,15 +48,15 @@ class Walk:
                     if type(part) is dict:
                         parts += part.values()
             elif issubclass(type(thing), self.path_kinds):
-                parts = gc.get_referents(thing)  # which follow from its text
+                parts = gc.get_referents(thing)  # they follow from its text
             else:
                 continue
             self.own.update(id(part) for part in parts if type(part) in CONTAINERS)
 
     def run(self):
-        """Returns pairs of a thing and its content by path: content is that of a leaf, as text in the other boot's terms."""
+        """Returns pairs of an object and its content by path. Content is the value of a leaf, as text in the other boot's terms."""
         modules = [(name, module) for name, module in sys.modules.items() if type(name) is str and name.partition(".")[0] != "snapboot"]
-        # The main module leads to all others, which have names of their own.
+        # The main module comes last: it leads to all others, which have names of their own.
         modules.sort(key=lambda pair: (pair[0] == "__main__", pair[0]))
         for name, module in modules:
             self.seen[id(module)] = name
@@ -67,7 +67,7 @@ class Walk:
         own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, self.rows, self.sorts, modules, sys.modules)
         self.own.update(map(id, own))
         self._drain()
-        # What only C code holds, or a collection of its own.
+        # Objects that only C code, or a collection of its own, holds.
         for thing in self.before:
             if id(thing) not in self.seen and id(thing) not in self.own:
                 self._nameless(thing)
@@ -77,14 +77,14 @@ class Walk:
             if path in found:
                 number = counts[path] = counts.get(path, 1) + 1
                 if path.startswith(NAMELESS):
-                    continue  # it has no place
+                    continue  # it is not part of the result
                 path = "%s #%d" % (path, number)
             if not path.startswith(CODECS):
                 found[path] = thing, content
         return found
 
     def _translate(self):
-        """Puts texts into the other boot's terms, as far as the walk has not."""
+        """Translates texts into the other boot's terms, where the walk has not done so."""
         if self.translation is None:
             return
         for at in range(0, len(self.rows), BATCH):
@@ -94,7 +94,7 @@ class Walk:
                         self.rows[number] = path, thing, self._there(thing)
 
     def _outside_modules(self):
-        """What the interpreter itself holds for the program."""
+        """Yields what the interpreter itself holds for the program."""
         found = [*process_roots.of_interpreter(), *process_roots.of_process()]
         if "_contextvars" in sys.modules:
             context = sys.modules["_contextvars"].copy_context()
@@ -118,7 +118,7 @@ class Walk:
             elif number in own:
                 continue
             elif sort is NAMED:
-                # They have names of their own, whoever leads there first.
+                # They have names of their own, whichever path reaches them first.
                 name = seen.get(number)
                 if name is not None:
                     add((path, thing, "is " + name))
@@ -126,7 +126,7 @@ class Walk:
                 seen[number] = name = ("<%s>" if kind is FunctionType else "%s") % id_free_name(thing)
                 add((path, thing, "is " + name))
                 if kind is not FunctionType and not thing.__flags__ & HEAP_TYPE:
-                    continue  # C code says what is in it
+                    continue  # its C code reports its contents
                 below = self._below(thing, kind, name)
             else:
                 known = seen.get(number)
@@ -153,7 +153,7 @@ class Walk:
             stack += others
 
     def _sort_of(self, kind):
-        """Objects of a class are leaves, or have a name; of others this is what a row says of them."""
+        """Returns how the walk treats objects of a class: leaves, objects with a name, and otherwise a row that describes their parts."""
         if issubclass(kind, type) or kind is FunctionType:
             sort = NAMED
         elif (
@@ -171,7 +171,7 @@ class Walk:
         return sort
 
     def _beside(self, thing, kind, path):
-        """What a leaf holds besides its value: attributes of subclasses of texts, and the object of a method."""
+        """Yields what a leaf holds besides its value: attributes of subclasses of texts, and the object of a method."""
         if kind is str or kind is bytes or kind in NUMBERS:
             return ()
         if kind is BUILT_IN or kind is METHOD_WRAPPER:
@@ -182,7 +182,7 @@ class Walk:
         return ()
 
     def _nameless(self, thing):
-        """Texts in what no module leads to: named by what they are, in no order."""
+        """Yields texts in objects that no module leads to, named by their contents, in no order."""
         kind = type(thing)
         if kind.__name__ in LEFT_OUT:
             return
@@ -196,12 +196,12 @@ class Walk:
                     self.rows.append((NAMELESS + "%s{%s %s}" % (name, content[:40], digest(content)), below, content))
 
     def _there(self, text):
-        """A text or bytes in the other boot's terms."""
+        """Returns a text or bytes in the other boot's terms."""
         other = None if self.translation is None else self.translation.of(text)
         return text if other is None else other
 
     def content(self, thing, kind):
-        """The value of a leaf, as text; None for what holds others."""
+        """Returns the value of a leaf as text; None for an object that holds others."""
         if kind is str:
             return self._there(thing)
         if kind is bytes or kind is bytearray:
@@ -219,7 +219,7 @@ class Walk:
         return None
 
     def _below(self, thing, kind, path):
-        """Pairs of what an object holds, and the path of that."""
+        """Yields pairs of an object's part and the path of that part."""
         if len(path) > LONGEST:
             path = "(%s)" % digest(path)
         if kind is FunctionType:
@@ -252,7 +252,7 @@ class Walk:
                 yield digest(repr(thing)), path + " (numbers)"
                 return
             if plain and len(thing) > 1 and all([issubclass(type(value), type) or type(value) is FunctionType for value in thing]):
-                # Made of a set they have the order of their addresses.
+                # Made from a set, their order is that of their addresses.
                 names = [id_free_name(value) for value in thing]
                 yield digest("\0".join(names)), path + " (order)"
                 for name, value in sorted(zip(names, thing), key=lambda pair: pair[0]):
@@ -269,7 +269,7 @@ class Walk:
             yield from self._in_c(thing, kind, path)
 
     def _in_c(self, thing, kind, path):
-        """What a subclass in C holds besides the items of its base, such as a factory of defaults."""
+        """Yields what a subclass in C holds besides the items of its base, such as the factory of a defaultdict."""
         known = {id(kind), id(self._dict_of(thing))}
         known.update(id(value) for _, value in self._attribute_pairs(thing, kind))
         if issubclass(kind, dict):
@@ -283,7 +283,7 @@ class Walk:
             yield value, "%s<%d>" % (path, number)
 
     def _code(self, thing):
-        """A text that stands for what code does, without its names of files and lines of its own."""
+        """Returns a text that identifies what the code does, without its file names and line numbers."""
         parts = ["%x %d" % (self.fingerprint(thing.co_code), thing.co_flags)]
         for names in (thing.co_names, thing.co_varnames, thing.co_freevars):
             parts.append("%d" % len(names))
@@ -334,11 +334,12 @@ class Walk:
         yield len(thing), path + " (size)"
 
     def _in_order(self, things):
-        """Pairs of a name and a thing, for what has no order: who leads first to what others hold, too, has to be the same in each boot."""
+        """Returns pairs of a name and an object for objects without an order, sorted: each boot must reach shared objects by the same path.
+        """
         return sorted([(digest(self._item(thing)), thing) for thing in things], key=lambda pair: pair[0])
 
     def _step(self, thing):
-        """What stands in a path for a key, or an item of a set, that is no leaf."""
+        """Returns the path step for a key, or an item of a set, that is no leaf."""
         if issubclass(type(thing), tuple):
             return digest("\0".join(map(self._item, tuple.__iter__(thing))))
         kind = type(thing)
@@ -349,7 +350,7 @@ class Walk:
             return id_free_name(thing)
         if kind is CodeType:
             return "%s %s:%d" % (thing.co_name, digest(self.content(thing.co_filename, str)), thing.co_firstlineno)
-        # Others in no order are told by the texts in them.
+        # Other objects without an order are identified by their texts.
         below = gc.get_referents(thing)
         names = self._dict_of(thing)
         if type(names) is dict:
@@ -358,7 +359,7 @@ class Walk:
         return "%s %s" % (kind.__qualname__, digest("\0".join(contents)))
 
     def _item(self, thing):
-        """An item of a tuple, for the digest of that."""
+        """Returns the item of a tuple as it enters the digest."""
         kind = type(thing)
         if is_address(thing, kind):
             return "address"
@@ -378,13 +379,13 @@ class Walk:
             # Most functions of a module share it.
             self.seen[id(file)] = path
             yield file, path + ".__code__.co_filename"
-        # What hardly ever is anything but a part of the source is told at once.
+        # Objects that are hardly ever more than a part of the source are handled at once.
         names = self.seen.get(id(thing.__globals__))
         parts = [thing.__name__, thing.__qualname__, self._code(code), doc if type(doc) is str else "", names or ""]
         yield "%x" % self.fingerprint("\0".join(parts)), path + " (function)"
         if type(doc) is not str and doc is not None:
             yield doc, path + ".__doc__"
-        # From CPython 3.14 on whoever asks for annotations runs code of the program, if nobody has asked before.
+        # From CPython 3.14 on, the first access to annotations runs code of the program.
         annotate = getattr(thing, "__annotate__", None)
         if annotate is not None:
             yield annotate, path + ".__annotate__"
@@ -448,7 +449,7 @@ class Walk:
                             pass
 
     def _dict_of(self, thing):
-        """The attributes of an object, as they lie there: nobody's own `__getattribute__` is asked."""
+        """Returns the attributes of an object directly, without its own `__getattribute__`."""
         try:
             names = object.__getattribute__(thing, "__dict__")
         except Exception:
@@ -463,22 +464,22 @@ BUILT_IN = type(len)
 METHOD_WRAPPER = type((0).__add__)
 TOLD_BY_NAME = (BUILT_IN, METHOD_WRAPPER, type(int.__add__), type(str.lower))
 LEAVES = frozenset((str, bytes, bytearray, type(Ellipsis), type(NotImplemented), *TOLD_BY_NAME))
-# Py_TPFLAGS_HEAPTYPE: a class that was made while the program ran.
+# Py_TPFLAGS_HEAPTYPE: a class created at run time.
 HEAP_TYPE = 1 << 9
 MEMBER = type(FunctionType.__globals__)
 WEAK = (type(sys.modules["_weakref"].ref(CONTAINERS.__class__)),) if "_weakref" in sys.modules else ()
-# How the paths begin of what no module leads to.
+# The beginning of paths of objects that no module leads to.
 NAMELESS = "an object of "
-# Which of them were loaded is no state of the program: each is when it is needed.
+# Which of them are loaded is no state of the program: each is loaded on demand.
 CODECS = ("encodings.", "<encodings.")
-# What functools.lru_cache makes holds its answers in the order of the questions, which often has to do with addresses.
+# The result of functools.lru_cache keeps answers in the order of the calls, which often depends on addresses.
 CACHE = "_lru_cache_wrapper"
-# They follow the search path, which is renewed; and who has asked for which class.
+# These follow the search path, which is renewed, and the classes that were asked about.
 LEFT_OUT = frozenset(("FileFinder", "_abc_data"))
-# Sorts of objects: see Walk._sort_of.
+# Kinds of objects: see Walk._sort_of.
 LEAF, NAMED = "a leaf", "is named"
 PARTS_OF_FUNCTION = ("__defaults__", "__kwdefaults__", "__closure__", "__annotations__")
-# So many rows are looked through at once.
+# The number of rows that are searched together.
 BATCH = 500
-# A longer path is told by its digest.
+# A longer path is replaced by its digest.
 LONGEST = 400

@@ -1,10 +1,10 @@
-"""What is in objects in C that their referents do not tell, for object_paths.py. To be used in a process that is not frozen."""
+"""The state of C objects that their referents do not show, for object_paths.py. Use this only in a process that is not frozen."""
 
 from _blake2 import blake2b
 
 
 def opaque(thing, kind):
-    """What can be seen of an object in C that leads nowhere."""
+    """Returns what can be seen of a C object without referents."""
     try:
         with memoryview(thing) as view:
             return blake2b(bytes(view), digest_size=8).hexdigest()
@@ -19,8 +19,8 @@ def opaque(thing, kind):
 
 
 def state(thing, kind):
-    """The state of objects in C that their referents do not tell: counters, positions, and what is in buffers. Nothing but methods of
-    the interpreter's own types is called."""
+    """Returns the state of C objects that their referents do not show: counters, positions, and the contents of buffers. Calls only methods
+    of the interpreter's own types."""
     name = (kind.__module__, kind.__name__)
     try:
         if name in TOLD_BY_REPR:
@@ -43,9 +43,9 @@ def state(thing, kind):
 
 
 GENERATOR = type((value for value in ()))
-# Of these a text tells the state.
+# The text of these shows their state.
 PLAIN = frozenset(("datetime", "decimal", "_decimal", "uuid", "zoneinfo", "fractions"))
-# So does it of these, and of these what methods tell, all of them without an effect.
+# So does the `repr` of these, and of what their methods return; these methods have no effects.
 TOLD_BY_REPR = frozenset((("builtins", "range"), ("itertools", "count"), ("decimal", "Context")))
 TOLD_BY_METHODS = {
     ("_io", "StringIO"): ("getvalue", "tell"),
@@ -53,6 +53,6 @@ TOLD_BY_METHODS = {
     ("_thread", "lock"): ("locked",),
     ("random", "Random"): ("getstate",),
 }
-# What has copies that may be brought to their end.
+# These can be copied, and the copy can be run to its end.
 COMPRESSORS = frozenset((("zlib", "Compress"), ("zlib", "Decompress")))
 HASHES = frozenset(("_hashlib", "_md5", "_sha1", "_sha2", "_sha256", "_sha512", "_sha3", "_blake2"))

@@ -1,5 +1,5 @@
-"""Where descriptors were opened, files and folders made, and attributes of the process changed: only in the diagnosing run that follows a
-refusal."""
+"""Records where descriptors were opened, files and folders created, and attributes of the process changed. Used only in the diagnosing run
+that follows a refusal."""
 
 import posix
 import sys
@@ -7,24 +7,24 @@ import sys
 from .report import to_bytes
 from .request import encode
 
-# Which argument is what is made.
+# Which argument names the created file.
 MAKING = {"open": 0, "os.mkdir": 0, "os.rename": 1, "os.link": 1, "os.symlink": 1, "socket.bind": 1}
 SETTING = ("posix", "resource", "_ctypes")
-# The number of the descriptor that stays open, so that the program's have those of the boot that was refused. Where no descriptor may have
-# it, these are others, and their places are not told.
+# The number of the descriptor that stays open, so that the program's descriptors have the same numbers as in the refused boot. Where the
+# limit does not allow this number, the numbers differ, and their places are not reported.
 OUT_OF_THE_WAY = 500
 OPENING = ("open", "socket.__new__", "socket.accept", "subprocess.Popen", "os.memfd_create")
 
 
 class Origins:
-    """Watches from its making on. The watch cannot be ended, so this never runs in a process that becomes an image.
+    """Records from construction on. The hook cannot be removed, so this never runs in a process that becomes an image.
 
     folder: the control directory (bytes). attributes: the ProcessAttributes.
     """
 
     def __init__(self, folder, attributes):
         self._attributes = attributes
-        # Open from the start: whoever gives up its rights could not write it any more.
+        # Opened at the start: a program that gives up its rights could not open it any more.
         changes = posix.open(folder + b"/attribute_origins", posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
         try:
             self._changes = posix.dup2(changes, OUT_OF_THE_WAY, inheritable=False)
@@ -42,18 +42,18 @@ class Origins:
         sys.setprofile(self._after_call)
 
     def found(self):
-        """A list of "NUMBER:FILE:LINE", for each descriptor whose opening was seen."""
+        """Returns a list of "NUMBER:FILE:LINE", one for each descriptor whose opening was seen."""
         self._busy = True
         self._assign()
         return ["%d:%s:%d" % (number, *place) for number, place in sorted(self._places.items())]
 
     def made(self):
-        """A list of "PATH:FILE:LINE", for each name that may have been made then and is there now."""
+        """Returns a list of "PATH:FILE:LINE", one for each name that may have been created there and exists now."""
         self._busy = True
         return [b"%s:%s:%d" % (path, encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
 
     def _after_call(self, frame, event, function):
-        """The functions of C that are called for it, and the bodies of modules, for those that are not seen being called."""
+        """Sees calls of C functions, and the bodies of modules, to attribute opens that raise no audit event."""
         is_body = event == "return" and frame.f_code.co_name == "<module>"
         if is_body or event == "c_return" and getattr(function, "__module__", None) in SETTING:
             changed = self._attributes.look()
@@ -70,7 +70,7 @@ class Origins:
                 self._make(arguments[MAKING[event]])
             if event not in OPENING:
                 return
-            # The event comes before the descriptor: what is new now was opened by the one before.
+            # The event precedes the descriptor: a new one now was opened by the previous event.
             self._assign()
             self._place = self._caller()
         finally:
@@ -89,7 +89,7 @@ class Origins:
         self._seen = now
 
     def _caller(self, depth=2):
-        """The innermost frame outside the standard library; the innermost of all if there is none."""
+        """Returns the innermost frame outside the standard library, or the innermost of all."""
         frame = first = sys._getframe(depth)
         while frame is not None:
             name = frame.f_code.co_filename
@@ -104,7 +104,7 @@ def _descriptors():
 
 
 def _path(name):
-    """The absolute path of a name as bytes; None of what is none: a descriptor's number, an address on the network."""
+    """Returns the absolute path of a name as bytes; None for a descriptor's number or a network address."""
     try:
         path = encode(getattr(type(name), "__fspath__", lambda it: it)(name))
     except (AttributeError, TypeError, ValueError):
@@ -121,7 +121,7 @@ def _is_there(path):
 
 
 def _is_open(number):
-    # The listing shows the descriptor that it was made with, too.
+    # The listing also shows the descriptor that it uses itself.
     try:
         posix.fstat(number)
     except OSError:

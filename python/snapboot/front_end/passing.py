@@ -1,11 +1,11 @@
-"""Reads whose answer is thrown away at once."""
+"""Recognises reads whose answer is dropped at once."""
 
 import sys
 
 
 def is_for_nothing(frame):
-    """Whether the size of the terminal is asked for a formatter of `argparse` that only tries whether an option's help can be formatted:
-    each `add_argument` makes one and drops it. frame: that of `shutil.get_terminal_size`, or of whom that asks."""
+    """Returns whether the terminal's size is read for a formatter of `argparse` that only checks whether an option's help can be formatted:
+    each `add_argument` creates one and drops it. frame: of `shutil.get_terminal_size`, or of its caller."""
     argparse = getattr(sys.modules.get("argparse"), "__file__", None)
     while frame is not None and frame.f_globals.get("__name__") in ("os", "_collections_abc", "shutil"):
         frame = frame.f_back

@@ -1,5 +1,4 @@
-"""Regular expressions that training runs have compiled, compiled before the freeze: `re` keeps what it has compiled, and each start
-that compiles one again gets that."""
+"""Compiles the regular expressions of training runs before the freeze: `re` caches compiled patterns, so later starts find them."""
 
 import _codecs
 import sys
@@ -8,9 +7,9 @@ from .request import decode
 
 
 def entries(variables):
-    """An entry `pattern` of each that `re` keeps. To be called at the end of a training run.
+    """Returns an entry `pattern` for each pattern that `re` has cached. Call at the end of a training run.
 
-    One with the value of a variable in it may be a secret, and is of no use to others. variables: those of the run's start (bytes).
+    A pattern that contains a variable's value may be a secret, and is useless for others. variables: those of the run's start (bytes).
     """
     found = []
     re = sys.modules.get("re")
@@ -28,9 +27,9 @@ def entries(variables):
 
 
 def load(texts):
-    """Compiles them. texts: values of such entries. One that warns or fails is left to each start, which does the same.
+    """Compiles the patterns. texts: values of such entries. A pattern that warns or fails is left to each start, which then does the same.
 
-    Returns how many there are now that were not there before.
+    Returns how many new patterns `re` has cached.
     """
     re = sys.modules.get("re")
     kept = getattr(re, "_cache", None)
@@ -38,7 +37,7 @@ def load(texts):
         return 0
     warned = []
     loaded = 0
-    # What warns imports this first.
+    # A warning imports this first.
     warnings = sys.modules.get("warnings")
     sys.modules["warnings"] = stand_in = type(sys)("warnings")
     stand_in.warn = lambda *_, **__: warned.append(True)
@@ -71,5 +70,5 @@ def _parse(text):
 
 
 KINDS = {str: "str", bytes: "bytes"}
-# Shorter values, such as 1, are in many patterns by chance.
+# Shorter values, such as 1, occur in many patterns by chance.
 MIN_SIZE = 6

@@ -1,4 +1,4 @@
-"""Loads what the program needs, so that it is in the image."""
+"""Loads the modules that the program needs, so that they are in the image."""
 
 import posix
 import sys
@@ -8,19 +8,19 @@ from .stdio import flush
 
 
 class UnknownPreload(Exception):
-    """A name in --preload that there is no module for. Its text says what was looked for, where, and what to do."""
+    """Raised for a name in --preload without a module. Its text says what was looked for, where, and what to do."""
 
 
 class NoMainPart(Exception):
-    """There is no module for `python -m`, or no `__main__` in a folder or archive. Its text says so as UnknownPreload's does."""
+    """Raised if there is no module for `python -m`, or no `__main__` in a folder or archive. Its text says so as UnknownPreload's does."""
 
 
 def load_preloads(names, report=None):
-    """Imports the modules that the user named; of MODULE:FUNCTION also calls the function. Raises UnknownPreload, or whatever
-    a module or function raises.
+    """Imports the modules that the user named; for MODULE:FUNCTION, also calls the function. Raises UnknownPreload, or whatever a module or
+    function raises.
 
-    report: where to say which arguments may lead to another module of that name, when the program may be one that looks
-    for modules in the current directory by itself; None for any other program.
+    report: records the arguments that may lead to another module of that name, if the program may be one that looks for modules in the
+    current directory by itself; None for any other program.
     """
     for name in names:
         name, _, function = name.partition(":")
@@ -36,7 +36,7 @@ def load_preloads(names, report=None):
 
 
 def call(name, function):
-    """Calls a function of a loaded module. Raises UnknownPreload, or whatever it raises."""
+    """Calls a function of a loaded module. Raises UnknownPreload, or whatever the function raises."""
     found = sys.modules[name]
     for part in function.split("."):
         found = getattr(found, part, None)
@@ -46,8 +46,8 @@ def call(name, function):
 
 
 def _load_from_here(name, report):
-    """Imports a module of the current directory, as servers and task queues do that are told their application: they
-    put that directory first on sys.path. Returns False when there is none."""
+    """Imports a module of the current directory, as servers and task queues do that get their application as an argument: they put that
+    directory first on sys.path. Returns False when there is none."""
     first = name.partition(".")[0]
     try:
         here = posix.getcwd()
@@ -96,7 +96,7 @@ def _places():
 
 
 class Packages:
-    """The packages that the module is in, which whoever wants its source has to import: an import as those of _imports."""
+    """The packages that contain the module. Reading its source imports them: an import like those of _imports."""
 
     guarded = False
 
@@ -104,7 +104,7 @@ class Packages:
         self.module = module
 
     def run(self, _):
-        """Does it. A syntax error, or that there is no such module, is for whoever wants the source."""
+        """Imports them. A syntax error or a missing module is left to the code that reads the source."""
         try:
             module_source(self.module)
         except (SyntaxError, NoMainPart):
@@ -112,14 +112,13 @@ class Packages:
 
 
 def load_imports(imports, package, folder, importers, reads):
-    """Imports what the main part imports first, as far as that goes unnoticed. Returns the imports that were left.
+    """Runs the first imports of the main part, as far as they have no visible effects. Returns the remaining imports.
 
-    imports: a list of Import. package: what relative ones are relative to. folder: the control directory (bytes). importers and
-    reads: the Importers and the Reads that watch.
+    imports: a list of Import. package: the package to which relative ones are relative. folder: the control directory (bytes). importers
+    and reads: the Importers and the Reads that watch.
 
-    The rest is left to the program's own run from the first one on that fails, writes something, starts a thread, ends the process,
-    or asks for what is another one in each start: that must happen at each start. A child finds out which one that is, so this
-    process stays clean.
+    The first import that fails, prints, starts a thread, ends the process, or reads what differs in each start must run at each start. It
+    and all imports after it are left to the program. A child finds out which one that is, so this process stays clean.
     """
     marks = _rehearse(imports, package, folder, importers, reads) if imports else []
     for one, good in zip(imports, marks):
@@ -129,13 +128,13 @@ def load_imports(imports, package, folder, importers, reads):
 
 
 def _rehearse(imports, package, folder, importers, reads):
-    """Has a child run the imports. Returns, for those it got through without a word, whether they succeeded."""
+    """Lets a child run the imports. Returns, for those without visible effects, whether they succeeded."""
     from .rehearsal import in_child
 
     passed, tell = posix.pipe()
     in_child(lambda: _rehearse_in_child(imports, package, folder, tell, reads), folder, importers, reads)
     posix.close(tell)
-    # A process that an import started may hold the other end for ever: take what is there.
+    # A process started by an import may hold the other end open for ever: read only what is there.
     posix.set_blocking(passed, False)
     try:
         marks = posix.read(passed, 65536)
@@ -169,22 +168,22 @@ def _rehearse_in_child(imports, package, folder, tell, reads):
         making.clean_up()
         if output.size() or seen_outside.events() or reads.count_early() > early or TEMPORARY in made or lost():
             return
-        # Such an import forbids a freeze; what else it changes, each thaw does again.
+        # Such an import forbids a freeze; each thaw repeats its other changes.
         if any(name[0] == "-" for name in reads.attributes.look()):
             return
         posix.write(tell, mark)
 
 
-# What the child says of an import: it succeeded; it failed, and the program is prepared for that.
+# The child's result for an import: it succeeded; it failed, and the program is prepared for that.
 GOOD = b"+"
 GUARDED = b"-"
 
 
 def module_source(name):
-    """The source of what `python -m name` runs, and the package it is in; imports its parents, as that does.
+    """Returns the source of the module that `python -m name` runs, and its package. Imports the parent packages, as `python -m` does.
 
-    Returns (None, None) when there is no source, or something else goes wrong: the thawed program will say so. Raises
-    SyntaxError and NoMainPart, with which every start would end.
+    Returns (None, None) if there is no source, or something else fails: the thawed program will report that. Raises SyntaxError and
+    NoMainPart, with which every start would end.
     """
     import runpy
 

@@ -1,4 +1,4 @@
-"""What this process was started with: its arguments and its environment. The one place where they are read.
+"""The arguments and the environment with which this process was started. The only place that reads them.
 
 A thawed process finds them in BUFFER, where the freezer's code has copied them: reading /proc takes several times as long.
 """
@@ -7,19 +7,19 @@ import posix
 
 # Most environments fit; larger ones are read from /proc.
 BUFFER = bytes(16384)
-# Right after a bytes object's head, up to the NUL behind it.
+# From right after the header of the bytes object up to its final NUL.
 BUFFER_ADDRESS = id(BUFFER) + bytes.__basicsize__ - 1
 
 
 def buffer():
-    """Where the freezer copies them: address and size in bytes, as `ADDRESS,SIZE`."""
+    """Returns where the freezer copies them: address and size in bytes, as `ADDRESS,SIZE`."""
     return b"%d,%d" % (BUFFER_ADDRESS, len(BUFFER))
 
 
 def started_with():
     """Returns the arguments, a list of bytes, and the environment, a list of `NAME=VALUE` bytes (an empty one of a single empty
     entry). Raises OSError without /proc where BUFFER does not have them."""
-    # Two sizes, the first never 0, and then both.
+    # Two sizes, the first never 0, then the arguments and the environment.
     data = BUFFER
     arguments = 4 + data[0] + (data[1] << 8)
     if arguments == 4:

@@ -1,4 +1,5 @@
-"""The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed, and doing it again after a thaw.
+"""The kernel's attributes of this process (limits, directory, rights, ...): finds those that the boot has changed, and repeats the changes
+after a thaw.
 
 The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Python has no call for most.
 """
@@ -7,26 +8,27 @@ from .channel import ATTRIBUTES, call
 
 
 class ProcessAttributes:
-    """By their names, with `+` in front those that a thaw sets again, with `-` those that forbid a freeze."""
+    """Names of attributes, prefixed with `+` if a thaw sets the attribute again, with `-` if its change forbids a freeze."""
 
     def __init__(self):
-        # Whether a thaw has something to set again.
+        # Whether a thaw must set any attribute again.
         self.repeats = False
 
     def look(self):
-        """The names of those that have changed since the last look, as far as that is cheap to tell, with their sign."""
+        """Returns the names, with prefix, of attributes that have changed since the last look, as far as that is cheap to find out."""
         return _all(b"look")
 
     def changed(self):
-        """The names of those that are not as they were when the process started, with their sign."""
+        """Returns the names, with prefix, of attributes that differ from those at the process' start."""
         return _all(b"changed")
 
     def refused(self):
-        """Whether one has changed for which a freeze is refused."""
+        """Returns whether an attribute has changed for which a freeze is refused."""
         return any(name[0] == "-" for name in self.changed())
 
     def repeat(self):
-        """Sets again what the boot has set. Returns the name of the first that cannot be set in this process, and then none is; or None."""
+        """Sets the attributes as the boot has set them. Returns None; or the name of the first that this process cannot set, and then sets
+        none."""
         return _ask(b"repeat")[1:] or None
 
 
@@ -35,5 +37,5 @@ def _all(word):
 
 
 def _ask(word):
-    """The next one; empty where there is none."""
+    """Returns the freezer's next answer; empty at the end."""
     return (call(ATTRIBUTES, word) or b"").decode()

@@ -1,5 +1,5 @@
-"""What the process itself holds that no object leads to, for object_paths.py. To be used in a process that is not frozen: to look at
-some of it changes it.
+"""What the process itself holds and no object leads to, for object_paths.py. Use this only in a process that is not frozen: reading some of
+it changes it.
 """
 
 import posix
@@ -9,7 +9,7 @@ from .request import read_file
 
 
 def of_interpreter():
-    """Pairs of what the interpreter's C code keeps, and its name."""
+    """Returns pairs of an object that the interpreter's C code keeps, and its name."""
     for module, names in SETTINGS.items():
         for name in names:
             ask = getattr(sys.modules.get(module), name, None)
@@ -18,7 +18,7 @@ def of_interpreter():
 
 
 def of_process():
-    """Pairs of what the kernel keeps for the process, and its name."""
+    """Returns pairs of a value that the kernel keeps for the process, and its name."""
     mask = posix.umask(0o077)
     posix.umask(mask)
     yield mask, "os.umask()"
@@ -33,10 +33,10 @@ def of_process():
                 yield posix.readlink("/proc/self/fd/" + number), "descriptor " + number
                 yield read_file(b"/proc/self/fdinfo/" + number.encode()).split(b"\n")[0], "where descriptor %s stands" % number
         except OSError:
-            pass  # it was that of the list
+            pass  # the descriptor of the listing itself
 
 
-# Functions that tell settings of the interpreter, by module.
+# Functions that return settings of the interpreter, by module.
 SETTINGS = {
     "sys": ("getrecursionlimit", "getswitchinterval", "get_int_max_str_digits", "getprofile", "gettrace", "getdlopenflags"),
     "atexit": ("_ncallbacks",),
@@ -44,5 +44,5 @@ SETTINGS = {
     "threading": ("stack_size",),
     "decimal": ("getcontext",),
 }
-# What counts of the kernel's status of a process: see proc_pid_status(5).
+# The relevant lines of a process' status: see proc_pid_status(5).
 OF_STATUS = (b"SigBlk:", b"SigIgn:", b"SigCgt:", b"NoNewPrivs:", b"THP_enabled:", b"Groups:", b"CapEff:")

@@ -1,4 +1,4 @@
-"""What an import can change in the process for everybody: then it matters whether and when the program does it."""
+"""State of the whole process that an import can change: if it does, it matters whether and when the program runs the import."""
 
 import _signal
 import posix
@@ -9,7 +9,7 @@ from .stdio import STREAMS, is_closed
 
 
 class State:
-    """As it was at the last look."""
+    """The state as of the last look."""
 
     def __init__(self, count_written):
         """count_written: returns how many variables of the environment have been set."""
@@ -18,9 +18,9 @@ class State:
         self._last = self._now()
 
     def changes(self):
-        """What has changed since the last look, in words."""
+        """Returns the changes since the last look, in words."""
         last, self._last = self._last, self._now()
-        # What was not there before is as it is made, and nobody else's.
+        # A new value (None before) is in its initial state, and belongs to the import.
         found = ["changes " + what for (what, old), (_, new) in zip(last, self._last) if old not in (new, None)]
         return found + ["changes " + name for name in self._patches.found()]
 
@@ -29,14 +29,14 @@ class State:
 
 
 class Patches:
-    """The functions and classes of modules that are patched if any are."""
+    """The functions and classes of those modules that programs patch most often."""
 
     def __init__(self):
-        self._functions = {}  # by the name of the module, as they were when it was loaded
+        self._functions = {}  # by module name, as of the module's load
         list(self.found())
 
     def found(self):
-        """Names those that are others than at the last look."""
+        """Yields the names of those that have changed since the last look."""
         for name in PATCHABLE:
             module = sys.modules.get(name)
             if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
@@ -58,7 +58,7 @@ def _state():
     return (
         ("sys.path", list(sys.path)),
         ("sys.path_hooks", [id(hook) for hook in sys.path_hooks]),
-        # What is added behind all others finds what nobody else does.
+        # A finder added behind all others finds only what they do not.
         ("sys.meta_path", id(sys.meta_path[0]) if sys.meta_path else None),
         ("sys.excepthook", id(sys.excepthook)),
         ("sys.displayhook", id(sys.displayhook)),
@@ -91,7 +91,7 @@ def _handler(number):
 
 
 def _broad_filters():
-    """Those that concern more than one library's own warnings."""
+    """Returns the filters that concern more than one library's own warnings."""
     filters = sys.modules["_warnings"].filters
     return [
         (one[0], one[2]) for one in filters if one[1] is None and one[3] is None and one[2].__module__ == "builtins"
@@ -110,7 +110,7 @@ def _locale():
     return module.setlocale(module.LC_ALL, None) if module is not None else None
 
 
-# What every start has another of.
+# State that differs in every start.
 OF_A_START = ("a standard stream", "the current directory", "the running threads")
 SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (9, 19, 32, 33)]
 PATCHABLE = (

@@ -1,4 +1,4 @@
-"""Random state: no two thaws of one image may share it, not even when they run under the same pid.
+"""Random state: no two thaws of one image may share it, not even if they have the same pid.
 
 All generators are found before the freeze; a thaw only gives each of them fresh entropy.
 """
@@ -11,7 +11,7 @@ from .holders import paths_to
 
 
 class Randomness:
-    """What has to be made anew after a thaw. Made right before the freeze, when it is known what the program has loaded."""
+    """The state that a thaw must renew. Created right before the freeze, when it is known which modules the program has loaded."""
 
     def __init__(self, seeding, recipes):
         """seeding: what was seen while the program booted. recipes: the Recipes, for generators of libraries."""
@@ -28,8 +28,8 @@ class Randomness:
         self._found = _instances(kinds)
         ssl = modules.get("_ssl")
         if ssl is not None:
-            # OpenSSL notices a fork by the pid, which two thaws may share. It sets its generators up when they are used
-            # first, which takes longer than a thaw: that is done now.
+            # OpenSSL detects a fork by the pid, which two thaws may share. It sets up its generators on first use, which takes longer than
+            # a thaw, so that is done now.
             ssl.RAND_bytes(1)
             ssl.RAND_add(posix.urandom(32), 32.0)
             ssl.RAND_bytes(1)
@@ -47,7 +47,7 @@ class Randomness:
             uuid._node = None
             uuid._last_timestamp = None
             if seeding.made_time_uuid:
-                # libuuid keeps its clock sequence for good; uuid's own one draws it each time.
+                # libuuid keeps its clock sequence for good; Python's own code draws one each time.
                 uuid._generate_time_safe = None
         self._stuck += [(generator, "it does not tell whether its seed was chosen") for generator in _plain_generators(modules)]
         if "random" in modules:
@@ -57,10 +57,10 @@ class Randomness:
         del self._found
 
     def warnings(self):
-        """What the user has to know, as a list of sentences."""
+        """Returns what the user should know, as a list of sentences."""
         if not self._stuck:
             return []
-        # Dropped, so that nothing but the program holds them.
+        # Dropped, so that only the program holds them.
         stuck, self._stuck = self._stuck, []
         paths = paths_to([generator for generator, _ in stuck])
         return [WARNING % (path, reason) for path, (_, reason) in zip(paths, stuck)]
@@ -71,8 +71,8 @@ class Randomness:
             step()
 
     def _forget_ticket_keys(self, ssl):
-        """Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws the
-        keys of session tickets when it is made, and no function of Python's draws them again."""
+        """Makes servers keep sessions themselves, since their clients can resume them in this process alone anyway: a context draws the
+        keys of session tickets when it is created, and no function of Python's draws them again."""
         option, kind = ssl.OP_NO_TICKET, ssl._SSLContext
         options, protocol = kind.__dict__["options"], kind.__dict__["protocol"]
         kinds = _kinds(kind)
@@ -111,8 +111,8 @@ class Randomness:
 
 
 def _kinds(*bases, without=None):
-    """These classes and those derived from them, by id: a metaclass may not let itself be looked up. without: one that is left out,
-    with all that is derived from it."""
+    """Returns these classes and their subclasses, by id, since a metaclass may forbid hashing. without: a class to leave out with its
+    subclasses."""
     kinds, bases = {}, list(bases)
     while bases:
         kind = bases.pop()
@@ -123,8 +123,7 @@ def _kinds(*bases, without=None):
 
 
 def _plain_generators(modules):
-    """Generators of the C module below `random`, and of classes derived from that without anything that collections would walk: these are
-    in no list of the collector's."""
+    """Returns generators of the C module below `random`, and of its subclasses without references: the collector does not list these."""
     base = getattr(modules.get("_random"), "Random", None)
     if base is None:
         return []
@@ -136,7 +135,7 @@ def _plain_generators(modules):
         for one in held:
             kind = type(one)
             if (kind is dict or kind is tuple) and not gc.is_tracked(one):
-                # Of these no list has them, either.
+                # The collector does not list these, either.
                 if id(one) not in seen:
                     seen.add(id(one))
                     holders.append(one)
@@ -147,11 +146,11 @@ def _plain_generators(modules):
 
 
 def _instances(bases):
-    """All instances of these classes that there are: in modules, classes, instances, closures, wherever."""
+    """Returns all instances of these classes, wherever they are held: in modules, classes, instances, closures."""
     kinds = _kinds(*bases)
     if not kinds:
         return []
-    gc.unfreeze()  # what the program froze is not listed
+    gc.unfreeze()  # objects that the program froze are not listed
     return [one for one in gc.get_objects() if id(type(one)) in kinds]
 
 

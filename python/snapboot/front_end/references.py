@@ -1,7 +1,7 @@
-"""How many references to an object a function counts that are its own and its callers', so that any more are somebody else's.
+"""The references to an object that a function and its callers themselves contribute to a count, so that any more belong to others.
 
-Up to CPython 3.13 each variable, parameter and argument on the way counts. From 3.14 on those do not that only borrow from another.
-Measured, since which of them do is the compiler's affair.
+Up to CPython 3.13 each variable, parameter and argument on the way counts. From 3.14 on, those that only borrow from another do not. The
+numbers are measured, since the compiler decides which of them borrow.
 """
 
 import sys
@@ -29,9 +29,9 @@ def _of_listed_two_calls_away():
     return [_passed_on(thing) for thing in [object()]][0]
 
 
-# A function counts what is in a variable of its own.
+# Counted by a function for an object in its own variable.
 OWN_VARIABLE = _of_own_variable()
-# What its caller has in a variable.
+# Counted for an object in a variable of the caller.
 VARIABLE_OF_CALLER = _of_variable_of_caller()
-# What is in a list, and in the variable with which its caller's caller goes through that list.
+# Counted for an object in a list, and in the loop variable of the caller's caller.
 LISTED_TWO_CALLS_AWAY = _of_listed_two_calls_away()

@@ -1,4 +1,4 @@
-"""Imports that a child tries first, so that the booting process stays clean of those that it does not take."""
+"""Trial imports: a child runs them first, so that the booting process stays clean of those that are not taken."""
 
 import posix
 
@@ -8,13 +8,13 @@ from .request import decode, read_all
 
 
 def in_child(work, folder, importers, reads):
-    """Calls `work` (without arguments) in a child that ends with it, and waits for that end. Raises OSError.
+    """Calls `work` (without arguments) in a child that ends with it, and waits for the end. Raises OSError.
 
     folder: the control directory (bytes). importers and reads: the Importers and the Reads that watch.
     """
     child = fork()
     if not child:
-        # What it reads is in no image. The parent reads it again with the imports that it takes.
+        # Its reads reach no image. The parent repeats the imports that it takes, and their reads.
         reads.tell_phase(OF_TRIAL)
         call(TRIAL)
         importers.forget_lists()
@@ -30,9 +30,9 @@ def in_child(work, folder, importers, reads):
 
 
 class Output:
-    """All that the child writes from now on; it gets nothing to read.
+    """Captures all output of the child from now on, and empties its input.
 
-    folder: the control directory (bytes). terminal: numbers of the standard streams that are to be a terminal; the others are a file.
+    folder: the control directory (bytes). terminal: numbers of the standard streams that become a terminal; the others become a file.
     """
 
     def __init__(self, folder, terminal):
@@ -47,7 +47,7 @@ class Output:
             posix.close(own_end)
 
     def size(self):
-        """How much that is until now (bytes)."""
+        """Returns the size of the output so far (bytes)."""
         try:
             while self._other_end is not None:
                 self._shown += len(posix.read(self._other_end, 65536))
@@ -57,9 +57,9 @@ class Output:
 
 
 class SeenOutside:
-    """What others see from now on of this process that belongs to each start.
+    """Start-specific effects of this process that the recorder and the freezer see.
 
-    The recorder and the freezer write it into files of the control directory (`folder`, bytes) before the process has its answer.
+    They write them into files of the control directory (`folder`, bytes) before the process gets its answer.
     """
 
     def __init__(self, folder):
@@ -67,14 +67,14 @@ class SeenOutside:
         self._noted = _Appended(folder + b"/noted")
 
     def events(self):
-        """Those since the last call, a list of phrases."""
+        """Returns the events since the last call, a list of phrases."""
         looked_up = ["looks for %s, which changes" % decode(path) for path in self._changing.entries()]
         read = [fields(entry.partition(b"=")[2]) for entry in self._noted.entries()]
         return looked_up + ["reads " + decode(subject) for kind, _, subject, *_ in read if kind == EARLY]
 
 
 class _Appended:
-    """What is appended from now on to a file, if there is one. path: bytes."""
+    """The entries that are appended to a file from now on, if the file exists. path: bytes."""
 
     def __init__(self, path):
         try:
@@ -84,12 +84,12 @@ class _Appended:
             self._file = None
 
     def entries(self):
-        """Those since the last call, as bytes."""
+        """Returns the entries since the last call, as bytes."""
         return [] if self._file is None else read_all(self._file).split(b"\0")[:-1]
 
 
 def hear_output(folder):
-    """Gives the child nothing to read, and a file for all that it writes. Returns the file's descriptor."""
+    """Empties the child's input, and redirects its output to a file. Returns the file's descriptor."""
     heard = posix.open(folder + b"/rehearsal", posix.O_RDWR | posix.O_CREAT | posix.O_TRUNC | posix.O_CLOEXEC, 0o600)
     nothing = posix.open("/dev/null", posix.O_RDONLY)
     posix.dup2(nothing, 0)

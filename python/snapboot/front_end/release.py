@@ -1,6 +1,6 @@
-"""What came after the thaw is released at the end, as the interpreter does, since that may run the program's code.
+"""Releases the objects created after the thaw at the end, as the interpreter does, since that may run the program's code.
 
-The frozen heap is left as it is. `gc.freeze` at the freeze point keeps that cheap.
+The frozen heap stays as it is. `gc.freeze` at the freeze point keeps that cheap.
 """
 
 import _io
@@ -12,8 +12,8 @@ import sys
 from .modules import NAMES, is_module
 from .stdio import STREAMS, is_closed
 
-# What sys forgets first when the interpreter ends, so that nothing of the program hangs on to it.
-# Split, so that the names are strings of their own that lie side by side, and not on as many pages as there are names.
+# Attributes that sys forgets first when the interpreter ends, so that they keep nothing of the program alive. Split at run time, so that
+# the names are strings of their own, side by side, and not on as many pages as there are names.
 SYS_ATTRIBUTES = (
     "path argv ps1 ps2 last_exc last_type last_value last_traceback path_hooks path_importer_cache meta_path __interactivehook__"
 ).split()
@@ -21,11 +21,11 @@ ADDED_BUILTINS = "open exit quit copyright credits license help _".split()
 
 
 class Release:
-    """What is released at the end of this process. Made before the program can change anything."""
+    """Releases objects at the end of this process. Created before the program can change anything."""
 
     def __init__(self, ignore, unraisable, plain):
-        """ignore: called with an exception that a finaliser raised, and with the finaliser. unraisable: the type of what
-        sys.unraisablehook takes. plain: kinds of things that have nothing to do at the end."""
+        """ignore: called with an exception that a finaliser raised, and with the finaliser. unraisable: the type of the argument of
+        sys.unraisablehook. plain: kinds of objects that have no work to do at the end."""
         self._ignore = ignore
         self._unraisable = unraisable
         self._hook = None
@@ -33,19 +33,19 @@ class Release:
         self._finalizable = []
         self._files = []
         self._io = None
-        # By their ids: a metaclass may be in the way of looking a kind up.
+        # By id: a metaclass may forbid hashing.
         self._plain = {id(kind): kind for kind in plain}
         self._callbacks = gc.callbacks
-        # What the interpreter brings back at its end: the builtins from before `io` and `site` added theirs.
+        # The builtins that the interpreter restores at its end: those from before `io` and `site` added theirs.
         self._builtins = {name: thing for name, thing in builtins.__dict__.items() if name not in ADDED_BUILTINS}
 
     def settle(self):
-        """Notes what is in the frozen heap that has something to do at the end. To be called before the last garbage collection."""
+        """Finds the objects of the frozen heap that have work to do at the end. Call before the last garbage collection."""
         self._last_module = next(reversed(sys.modules))
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
         standard = _standard_files()
         things = gc.get_objects()
-        # The interpreter's own kinds are not all in use yet.
+        # Not all of the interpreter's own kinds are in use yet.
         kinds = {id(kind): kind for kind in [*map(type, things), *object.__subclasses__()]}
         self._plain.update({key: kind for key, kind in kinds.items() if _is_plain(kind)})
         for thing in things:
@@ -63,12 +63,12 @@ class Release:
         self._files.sort(key=_rank_of)
 
     def forget(self):
-        """Nothing from before the thaw is finalised or flushed any more."""
+        """From here on, no object from before the thaw is finalised or flushed."""
         self._finalizable.clear()
         self._files.clear()
 
     def run(self):
-        """Lets go of what came after the thaw: `__main__`, modules imported since, and what only they hold."""
+        """Releases what came after the thaw: `__main__`, modules imported since, and what only they hold."""
         names = sys.__dict__
         self._hook = names.get("unraisablehook")
         if self._hook is not None:
@@ -88,12 +88,12 @@ class Release:
                 break
             new.append(name)
         new[1:] = reversed(new[1:])
-        self._io = modules.pop("io", None)  # so that tracebacks come without source lines from here on, as in CPython
+        self._io = modules.pop("io", None)  # from here on, tracebacks have no source lines, as in CPython
         alive = []
         last = []
         for name in new:
             module = modules.get(name)
-            # What only pretends to be a module stays where it is.
+            # An object that only pretends to be a module stays where it is.
             if is_module(module):
                 if id(module) not in self._modules:
                     try:
@@ -109,9 +109,9 @@ class Release:
         names = builtins.__dict__
         for name in ADDED_BUILTINS:
             names.pop(name, None)
-        # To touch each of them would write to fifty frozen pages. So one that the program has replaced stays replaced.
+        # Resetting each of them would write to fifty frozen pages, so a builtin that the program has replaced stays replaced.
         if len(names) != len(self._builtins):
-            held = names.copy()  # what ends with it still finds the builtins
+            held = names.copy()  # objects that end now still find the builtins
             names.clear()
             names.update(self._builtins)
             del held
@@ -125,13 +125,13 @@ class Release:
         self._finish_rest()
 
     def _collect(self):
-        # Everything younger than the thaw, and no more: a full collection empties free lists too, and so writes to frozen pages.
-        # What a collection of one generation leaves is in the next one, which the next collection then has to cover.
+        # Collects only objects younger than the thaw: a full collection also empties free lists, and so writes to frozen pages. Survivors
+        # of one generation move to the next, which the next collection must then cover.
         generation = 2 if gc.get_objects(2) else 1 if gc.get_objects(1) else 0
         _from_outside(gc.collect, generation)
 
     def _finish_rest(self):
-        """Finalises what is still held, mostly by modules from before the thaw, and flushes files."""
+        """Finalises objects that are still held, mostly by modules from before the thaw, and flushes files."""
         plain = self._plain
         rest = [thing for thing in gc.get_objects() if id(type(thing)) not in plain]
         kinds = {id(kind): kind for kind in map(type, rest)}
@@ -148,12 +148,12 @@ class Release:
             thing = reference()
             if thing is not None:
                 self._finish(thing)
-        # Closed, not flushed: what owns the descriptor of another stream takes it away from that, as in an ordinary start.
+        # Closed, not flushed: a stream that owns another stream's descriptor closes it for that one, too, as in an ordinary start.
         for stream in self._files:
             self._finish(stream)
 
     def _ignored(self, what):
-        """Takes CALL out of the trace of an exception that was ignored: where there is no frame, the interpreter leaves it empty."""
+        """Takes CALL out of the trace of an ignored exception: without a frame, the interpreter leaves the trace empty."""
         trace = what.exc_traceback
         if trace is not None and trace.tb_frame.f_code is CALL:
             what.exc_value.__traceback__ = trace.tb_next
@@ -172,7 +172,7 @@ class Release:
 
 
 def _clear(names):
-    """_PyModule_ClearDict: first the names with one underscore, then all but the builtins."""
+    """Does what _PyModule_ClearDict does: clears first the names with one underscore, then all others except the builtins."""
     for name in list(names):
         if type(name) is str and name[:1] == "_" and name[1:2] != "_" and names[name] is not None:
             names[name] = None
@@ -183,7 +183,7 @@ def _clear(names):
 
 
 def _standard_files():
-    """The ids of the standard streams and of what they are made of."""
+    """Returns the ids of the standard streams and of their parts."""
     found = set()
     for thing in (sys.__stdin__, sys.__stdout__, sys.__stderr__):
         try:
@@ -204,7 +204,7 @@ def _first(pair):
 
 
 def _rank(kind):
-    """In which order things end: whatever writes comes before what it writes to."""
+    """Returns the order in which objects end: a writer before the file that it writes to."""
     if not issubclass(kind, _io._IOBase):
         return 0
     if issubclass(kind, _io.TextIOWrapper):
@@ -215,27 +215,27 @@ def _rank(kind):
 
 
 def _from_outside(function, *arguments):
-    """Calls a function that is written in C. Warnings ascribe what it does to nobody, as when the interpreter ends."""
+    """Calls a C function. Its warnings are attributed to no caller, as when the interpreter ends."""
     OUTSIDE["function"] = function
     OUTSIDE["arguments"] = arguments
     exec(CALL, OUTSIDE)
 
 
 def _is_plain(kind):
-    """Whether things of this kind never have anything to do at the end: it has no finaliser, and nobody can give it one."""
+    """Returns whether objects of this kind never have work to do at the end: the kind has no finaliser, and cannot be given one."""
     return FLAGS(kind) & (MADE_AT_RUN_TIME | IMMUTABLE) != MADE_AT_RUN_TIME and _finalizer(kind) is None
 
 
 def _finalizer(kind):
     try:
-        # As the interpreter looks: a metaclass is not consulted.
+        # As the interpreter looks it up, without the metaclass.
         return GENERATOR if kind is GENERATOR else type.__getattribute__(kind, "__del__")
     except AttributeError:
         return None
 
 
 GENERATOR = type(0 for _ in ())
-# Whatever a metaclass answers.
+# Independent of metaclasses.
 FLAGS = type.__dict__["__flags__"].__get__
 BUFFERS = frozenset(map(id, (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)))
 OUTSIDE = {"__name__": "sys"}

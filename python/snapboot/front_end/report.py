@@ -1,4 +1,4 @@
-"""What the front end tells `snapboot freeze`: DIR/report, entries as in the request."""
+"""The front end's report to `snapboot freeze`: DIR/report, entries as in the request."""
 
 import posix
 
@@ -15,7 +15,7 @@ FOLDER = __file__.rpartition("/")[0] + "/"
 
 
 class Report:
-    """What came of it: an ordered list of (key, value); value is str or bytes."""
+    """The entries of the report: an ordered list of (key, value); value is str or bytes."""
 
     def __init__(self):
         self.entries = []
@@ -29,8 +29,8 @@ class Report:
         self.add(key, record(*map(as_bytes, fields)))
 
     def add_event(self, kind, subject, reader, place, detail=b"", renewed=b""):
-        """Adds what the program has read: see the fields of an event in channel.py, each str or bytes. renewed: `b"1"` where a thaw
-        renews what came of it."""
+        """Adds an event: what the program has read. See the fields of an event in channel.py, each str or bytes. renewed: `b"1"` where a
+        thaw renews the results of the read."""
         self.add_record("event", kind, OF_PROGRAM, subject, reader, place, detail, renewed)
 
     def write(self, folder, name="report"):
@@ -39,7 +39,7 @@ class Report:
 
 
 def described(error):
-    """An error of the front end's own code, as report.rb describes one: what it is, where it was raised, and where that was called."""
+    """Describes an error of the front end's own code, as report.rb does: the error, where it was raised, and the callers."""
     places, trace = [], error.__traceback__
     while trace is not None:
         places.append("%s:%d" % (trace.tb_frame.f_code.co_filename, trace.tb_lineno))
@@ -52,12 +52,12 @@ def described(error):
 
 
 def to_bytes(entries):
-    """Entries, as pairs of key and value, as they stand in a file."""
+    """Encodes entries, pairs of key and value, for a file."""
     return b"".join([key.encode() + b"=" + as_bytes(value) + b"\0" for key, value in entries])
 
 
 def as_bytes(value):
-    """A value, or a field of a record, without what would end the entry."""
+    """Returns a value, or a field of a record, without the bytes that would end the entry."""
     return encode(value).replace(b"\0", b"")
 
 

@@ -9,22 +9,27 @@ from . import channel
 class Request:
     """What to freeze.
 
-    folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts
-    it. main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of
-    modules. boot_only: names of variables that are set for the boot alone. origins: whether to record where descriptors are
-    opened. learnt: where each module is that training runs have loaded, by its name, in that order. always: those that all of
-    these runs have loaded. warm_up: what they do once, see recipes.py. patterns: regular expressions that they have compiled, see
-    patterns.py. changed: names of variables (bytes) that the program set in these runs. profile: the file in which
-    thawed processes tell what else they load, or None; told_of: the script behind all links, with which they begin, if there is one;
-    on_news: what they start then; known: names of modules that are not told; archive: the file that switches a boot archive on after
-    the thaw, or None. terminal: numbers of the standard streams that are a terminal in the starts that the image is for, or None where
-    it is for starts with and without. evidence: "first", "other" or "again", where what depends on the start is looked for, and
-    facts: the values that an image holds, see evidence.py; system: names of another host, release and version of another kernel,
-    by the names of these facts; more_variables: whether whoever reads the whole environment finds more in it; watches_values:
-    whether only comparisons with these values are looked for, see watched_values.py. secrets: names of variables (bytes) of
-    which the boot has made-up values. recipe_code: for each recipe with code its name, its folder and the code.
-    restarted_threads: names of packages whose threads are started again when they are needed. compares_secrets: whether nothing is
-    frozen, and what is in the process is compared with a boot with others.
+    folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts it.
+    main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of modules. boot_only:
+    names of variables that are set for the boot alone. origins: whether to record where descriptors are opened.
+
+    learnt: the file of each module that training runs have loaded, by name, in that order. always: the modules that all of these runs have
+    loaded. warm_up: their one-time work, see recipes.py. patterns: the regular expressions that they have compiled, see patterns.py.
+    changed: names of variables (bytes) that the program set in these runs.
+
+    profile: the file to which thawed processes append what else they load, or None. told_of: the script behind all links, with which these
+    entries begin, if there is one. on_news: the command that they then start. known: names of modules that are not reported. archive: the
+    file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a terminal in the
+    starts that the image serves, or None where it serves starts with and without one.
+
+    evidence: "first", "other" or "again", in boots that find out what depends on the start. facts: the values that an image holds, see
+    evidence.py. system: names of another host, release and version of another kernel, by the names of these facts. more_variables: whether
+    code that reads the whole environment finds additional variables in it. watches_values: whether only comparisons with these values are
+    recorded, see watched_values.py.
+
+    secrets: names of variables (bytes) for which the boot has made-up values. recipe_code: for each recipe with code its name, its folder
+    and the code. restarted_threads: names of packages whose threads are started again on demand. compares_secrets: whether nothing is
+    frozen, and the contents of the process are compared with a boot with other values.
     """
 
     def __init__(self, folder, entries):

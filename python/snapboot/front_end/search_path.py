@@ -5,7 +5,7 @@ import sys
 
 
 def absolute(path):
-    """A path made absolute as CPython does for scripts: nothing is resolved."""
+    """Makes a path absolute as CPython does for scripts: resolves nothing."""
     if path.startswith("/"):
         return path
     if path == "." and DOT_IS_FOLDER:
@@ -14,7 +14,7 @@ def absolute(path):
 
 
 def first_entry(main):
-    """The entry for a main part that is neither a folder nor an archive; None if there is to be none.
+    """Returns the entry for a main part that is neither a folder nor an archive; None if there is none.
 
     main: a command_line.Main.
     """
@@ -31,7 +31,7 @@ def first_entry(main):
 
 
 def importer_of(path):
-    """What imports from `path` when that is a folder or an archive; None otherwise. Remembered as CPython remembers it."""
+    """Returns the importer of `path` if that is a folder or an archive; None otherwise. Cached as CPython caches it."""
     cache = sys.path_importer_cache
     if path not in cache:
         importer = None
@@ -46,7 +46,7 @@ def importer_of(path):
 
 
 def _folder_of(path):
-    """The folder of a script, with the script's own symbolic link followed once and then the whole path resolved."""
+    """Returns the folder of a script: follows the script's own symbolic link once, then resolves the whole path."""
     try:
         link = posix.readlink(path)
     except OSError:

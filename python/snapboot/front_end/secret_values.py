@@ -1,8 +1,9 @@
-"""Secret variables: the boot has made-up values of them, and a thaw puts the real ones where the program keeps them.
+"""Secret variables: the boot has made-up values, and a thaw replaces them with the real ones wherever the program keeps them.
 
-What is searched for are the made-up value of each variable, and user and password where it is an address (crates/inputs secret.rs takes
-it apart in the same way). Each text that is one of these or holds it is made anew in a thaw. That is only right for a program that does
-nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in the processes: see `comparison.py`.
+The search covers the made-up value of each variable and, if it is an address, its user and password (crates/inputs secret.rs splits it in
+the same way). A thaw makes each text anew that equals or contains one of these. That is only right for a program that does nothing else
+with its secrets. So `snapboot freeze` boots the program again with other values, and compares the contents of the processes: see
+`comparison.py`.
 """
 
 from . import comparison, holders_of_texts
@@ -12,7 +13,7 @@ from .request import decode, read_file
 
 
 class Secrets:
-    """The secrets that the program was shown, and what it keeps of them."""
+    """The secrets that the program was shown, and where it keeps them."""
 
     def __init__(self, names, environment):
         """names: of all that are set (bytes). environment: what the program is booted with, a mapping of bytes."""
@@ -22,12 +23,12 @@ class Secrets:
         self.patterns = ()
 
     def show(self, name, value):
-        """The program is shown a variable that it has looked up."""
+        """Records a variable that the program has looked up, and sets it."""
         if name in self._names:
             self.values[name] = value
 
     def settle(self, own, kept_by_front_end):
-        """Finds what is kept. Returns what cannot be exchanged, in words. To be called after a collection.
+        """Finds the kept texts. Returns those that cannot be exchanged, in words. Call after a collection.
 
         own: ids of objects that are renewed anyway, or that no thaw uses. kept_by_front_end: see `holders_of_texts.Search`.
         """
@@ -40,7 +41,7 @@ class Secrets:
         return search.problems
 
     def renew(self, entries):
-        """Puts the values of this start in place. entries: its environment. Raises Fallback where that cannot be."""
+        """Inserts the values of this start. entries: its environment. Raises Fallback where that is impossible."""
         if not self._kept:
             return
         values = {}
@@ -58,11 +59,11 @@ class Secrets:
         self._kept = self.patterns = ()
 
     def write_texts(self, folder, own):
-        """Writes down what is in this process, without the secrets. folder: the control directory."""
+        """Writes down the contents of this process, without the secrets. folder: the control directory."""
         write_file(folder + b"/texts", comparison.digests(self.patterns, own))
 
     def derived(self, folder, own):
-        """What is among the suspects that another boot lacks, in words."""
+        """Describes the suspects in this process that another boot lacks."""
         try:
             suspects = read_file(folder + b"/suspects")
         except OSError:
@@ -71,10 +72,10 @@ class Secrets:
 
 
 class Patterns:
-    """The texts by which secrets are found, and in what way each is made of a value."""
+    """The texts by which secrets are found, and how each is derived from a value."""
 
     def __init__(self, values):
-        self.ways = []  # for each pattern the name of its variable, and which part of the value it is
+        self.ways = []  # for each pattern: the name of its variable, and the part of the value
         self.bytes = []
         for name, value in sorted(values.items()):
             for way, part in parts(value).items():
@@ -87,7 +88,7 @@ class Patterns:
         self.texts = list(map(decode, self.bytes))
 
     def split(self, text):
-        """A list of texts, and of numbers of patterns where these are in it; None where there are none. text: str or bytes."""
+        """Splits a text into texts, and numbers of patterns where these occur; None if none occurs. text: str or bytes."""
         for pattern in self.texts if isinstance(text, str) else self.bytes:
             if pattern in text:
                 return self._split(text)
@@ -105,7 +106,7 @@ class Patterns:
         return pieces
 
     def real(self, values):
-        """What stands for each pattern in a start with these values, as bytes; None where one has no such part."""
+        """Returns the replacement of each pattern in a start with these values, as bytes; None if a value lacks such a part."""
         all_parts = {name: parts(value) for name, value in values.items()}
         try:
             return [all_parts[name][way] for name, way in self.ways]
@@ -113,18 +114,18 @@ class Patterns:
             return None
 
     def name(self, number):
-        """The name of the variable of a pattern."""
+        """Returns the name of a pattern's variable."""
         return self.ways[number][0].decode(errors="replace")
 
 
 def _between(text, pattern, number):
-    """The text in pieces, with the number where the pattern was."""
+    """Splits the text at the pattern, with the number in its place."""
     pieces = text.split(pattern)
     return [piece for whole in pieces[:-1] for piece in (whole, number)] + pieces[-1:]
 
 
 def parts(value):
-    """The parts of a value (bytes) that are searched for, by the way in which they come from it."""
+    """Returns the parts of a value (bytes) to search for, by the way in which each is derived."""
     found = {"whole": value}
     before, slashes, rest = value.partition(b"://")
     if not slashes or not before or any(byte not in SCHEME for byte in before):
@@ -146,7 +147,7 @@ def parts(value):
 
 
 def _unquoted(part):
-    """A text without escapes, as `urllib.parse.unquote` gives it."""
+    """Returns a text without escapes, like `urllib.parse.unquote`."""
     pieces = part.split(b"%")
     found = [pieces[0]]
     for piece in pieces[1:]:

@@ -1,8 +1,9 @@
-"""Who seeded which generator: what the program seeded itself goes on as seeded, what drew its seed from the kernel must not.
+"""Records who seeded which generator: a generator that the program seeded itself continues; one that drew its seed from the kernel must
+not.
 
-A generator's state does not tell where its seed came from. So a few functions of the standard library and of libraries with a recipe are
-watched while the program boots, from the moment on that their module has been executed, and are what they were again before the image
-is written. The program holds the same function objects all the time: only their code is exchanged.
+A generator's state does not show where its seed came from. So a few functions of the standard library and of libraries with a recipe are
+watched while the program boots, from the execution of their module on, and are restored before the image is written. The function objects
+stay the same all the time: only their code is exchanged.
 """
 
 import _weakref
@@ -10,11 +11,11 @@ import sys
 
 
 class Seeding:
-    """What was seen of seeding. To be made before the program can import anything."""
+    """The recorded seeding. Create this before the program can import anything."""
 
     def __init__(self, recipes):
         """recipes: the Recipes, or None."""
-        # All by id, with a weak reference that tells whether it is still the same object.
+        # All by id, with a weak reference that shows whether it is still the same object.
         self._seeded = {}  # random.Random -> whether its seed was given
         self._states = {}  # hash of a state that was read -> the same
         self.authkey = None  # the key that multiprocessing made
@@ -33,7 +34,7 @@ class Seeding:
             self._watches.pop(name)(sys.modules[name])
 
     def end(self):
-        """Takes everything back. To be called before the image is written."""
+        """Restores all functions. Call before the image is written."""
         if self._finder in sys.meta_path:
             sys.meta_path.remove(self._finder)
         self._watches.clear()
@@ -41,7 +42,7 @@ class Seeding:
             self._undo.pop()()
 
     def was_given(self, generator):
-        """Whether the program gave this random.Random its seed; None when it was never seen to be seeded."""
+        """Returns whether the program gave this random.Random its seed; None if no seeding was seen."""
         reference, given = self._seeded.get(id(generator), (None, None))
         return given if reference is not None and reference() is generator else None
 
@@ -60,7 +61,7 @@ class Seeding:
 
         def setstate(original, generator, state):
             original(generator, state)
-            # A state that some generator had has its seed from where that had it; any other the program brought with it.
+            # A state that some generator had comes from that generator's seed; any other was supplied by the program.
             self._note(generator, self._states.get(_key(state), True))
 
         for watch in (seed, getstate, setstate):
@@ -69,10 +70,10 @@ class Seeding:
             self._note(module._inst, False)
 
     def _exchange(self, function, watch):
-        """Has calls of `function` go to `watch`, which gets the original as its first argument."""
+        """Redirects calls of `function` to `watch`, which gets the original as its first argument."""
         code, keywords = function.__code__, function.__kwdefaults__
         if code.co_freevars != ("__class__",):
-            return  # an interpreter that does it in another way; then every seed counts as drawn
+            return  # another kind of function in this interpreter; then every seed counts as drawn
         original = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
         function.__code__ = TEMPLATES[watch.__name__].__code__
         function.__kwdefaults__ = {"watch": lambda _, *arguments: watch(original, *arguments)}
@@ -106,13 +107,13 @@ class Seeding:
 
 
 class Finder:
-    """Finds nothing, but arranges that a watch gets its module as soon as that was executed."""
+    """Finds no module, but passes each watched module to its watch as soon as the module was executed."""
 
     def __init__(self, watches):
         self._watches = watches
 
     def find_spec(self, name, path=None, target=None):
-        """As importlib wants it: None, unless a watch waits for the module; then what the other finders say."""
+        """importlib's interface: returns None, unless a watch waits for the module; then the result of the other finders."""
         if name not in self._watches:
             return None
         for finder in sys.meta_path:
@@ -125,30 +126,30 @@ class Finder:
 
     def _watch_execution(self, name, loader):
         if isinstance(loader, type):
-            return  # of the interpreter itself, for all modules: none that is watched is built in
+            return  # a loader shared by all built-in modules: no watched module is built in
         execute = loader.exec_module
 
         def exec_module(module):
             del loader.exec_module
             execute(module)
-            # Others may have looked up the module as well, and not executed it.
+            # Other code may have looked up the module without executing it.
             self._watches.pop(name, lambda _: None)(module)
 
         try:
             loader.exec_module = exec_module
         except AttributeError:
-            pass  # a loader that is not a plain object: its module is not watched
+            pass  # a loader without attributes: its module is not watched
 
 
 def _key(state):
     try:
         return hash(state)
     except TypeError:
-        return None  # no state of a random.Random
+        return None  # not a state of a random.Random
 
 
 def _templates(__class__):
-    # They use the cell that the methods have, which call super(): code can only be exchanged for code with the same ones.
+    # These use the cell of methods that call super(): code can only be exchanged for code with the same cells.
     def seed(self, a=None, version=2, *, watch):
         return watch(__class__, self, a, version)
 

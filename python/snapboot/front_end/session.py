@@ -1,9 +1,9 @@
 """An interactive session: a bare interpreter whose standard input is a terminal.
 
-What comes before the first prompt is done here, as CPython's `pymain_run_python` does it. The loop is the interpreter's
-own: it begins one by itself after a program that has set PYTHONINSPECT, which it reads when the program has ended. The
-program is PYTHONSTARTUP. From 3.13 on that loop is a Python program, `_pyrepl`, unless it is told to be the old one; 3.13
-runs it as `__main__`, later versions call it with the `__main__` that there is.
+This does what CPython's `pymain_run_python` does before the first prompt. The loop is the interpreter's own: it starts by itself after a
+program that has set PYTHONINSPECT, which the interpreter reads when the program has ended. The program is PYTHONSTARTUP. From 3.13 on, the
+loop is a Python program, `_pyrepl`, unless the old one is requested; 3.13 runs it as `__main__`, later versions call it with the existing
+`__main__`.
 """
 
 import posix
@@ -17,13 +17,13 @@ VARIABLE = b"PYTHONINSPECT"
 
 
 def is_wanted(main):
-    """Whether the program is to come from a terminal. main: a command_line.Main."""
+    """Returns whether the program comes from a terminal. main: a command_line.Main."""
     return main.kind == "stdin" and _is_at_terminal()
 
 
 def _is_at_terminal():
     if sys.flags.interactive:
-        return True  # by its word
+        return True  # the option says so
     try:
         return posix.isatty(0)
     except OSError:
@@ -31,8 +31,8 @@ def _is_at_terminal():
 
 
 def follows():
-    """Whether a session follows the program, by -i or PYTHONINSPECT. Loads what that loads before the program. Raises
-    main_part.Fallback."""
+    """Returns whether a session follows the program, by -i or PYTHONINSPECT. Loads the modules that a session loads before the program.
+    Raises main_part.Fallback."""
     if not sys.flags.inspect or not _is_at_terminal():
         return False
     _load_editor()
@@ -40,10 +40,9 @@ def follows():
 
 
 def call_of(module):
-    """Says what the interpreter says first. Returns a function that runs PYTHONSTARTUP, if any, in this `__main__`.
+    """Prints the interpreter's banner. Returns a function that runs PYTHONSTARTUP, if any, in this `__main__`.
 
-    Raises main_part.Fallback where the interpreter would not begin a session, or the line editor has looked for its terminal
-    too early.
+    Raises main_part.Fallback where the interpreter would not start a session, or the line editor has looked for its terminal too early.
     """
     environment = current()
     if sys.flags.ignore_environment:
@@ -91,8 +90,8 @@ def _startup(path, module):
 
 
 class Hook:
-    """Takes the place of `sys.__interactivehook__`, which the interpreter calls when it has seen the variable, so that
-    nobody else sees it."""
+    """Replaces `sys.__interactivehook__`, which the interpreter calls after it has read the variable, so that other code does not see the
+    variable."""
 
     def __init__(self, module):
         self.module = module
@@ -120,14 +119,14 @@ def _uses_pyrepl():
 
 
 def _is_known(main):
-    """Whether a start without a program begins this `_pyrepl.main` as _ready_pyrepl expects."""
+    """Returns whether a start without a program begins this `_pyrepl.main` as _ready_pyrepl expects."""
     code = main.interactive_console.__code__
     return RUN_AS_MAIN in code.co_consts if RUNS_AS_MAIN else "pythonstartup" in code.co_varnames
 
 
 def _ready_pyrepl(names):
-    """Makes `_pyrepl` begin as in a start without a program: after one it would run PYTHONSTARTUP by itself. Where it is run as
-    `__main__` it leaves the names of that."""
+    """Lets `_pyrepl` begin as in a start without a program: after a program it would run PYTHONSTARTUP itself. Where it runs as `__main__`,
+    it keeps the names of that."""
     from _pyrepl import main
 
     if main.CAN_USE_PYREPL and "PYTHONSTARTUP" in main.os.environ:
@@ -142,7 +141,7 @@ def _ready_pyrepl(names):
 
 
 class WithoutStartup:
-    """Takes the place of `os` in `_pyrepl.main` until that has looked up PYTHONSTARTUP, which was run already."""
+    """Replaces `os` in `_pyrepl.main` until that has looked up PYTHONSTARTUP, which has already run."""
 
     def __init__(self, module):
         self.module = module

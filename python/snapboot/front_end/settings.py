@@ -1,9 +1,9 @@
-"""What an interpreter takes from its environment at its start, and a thaw sets anew: the locale of text with UTF-8 mode, and what
-PYTHONDONTWRITEBYTECODE, PYTHONIOENCODING and PYTHONUNBUFFERED say.
+"""Settings that an interpreter takes from its environment at its start, and that a thaw renews: the locale of text with UTF-8 mode,
+PYTHONDONTWRITEBYTECODE, PYTHONIOENCODING and PYTHONUNBUFFERED.
 
-A start with the same variables as the boot has all of it from the image. In any other one the freezer, in this same process, sets what no
-Python code can (crates/freezer sys/renewal.rs). Only locales whose text is
-UTF-8 are renewed, and C, in whose place Python puts UTF-8: files, names and arguments read while booting have the same content there.
+A start with the same variables as the boot takes them from the image. In any other start the freezer, in this same process, sets what no
+Python code can set (crates/freezer sys/renewal.rs). Only C, which Python replaces with UTF-8, and locales whose text is UTF-8 are renewed:
+files, names and arguments read while booting have the same contents in all of them.
 """
 
 import _codecs
@@ -19,12 +19,12 @@ DONT_WRITE = "PYTHONDONTWRITEBYTECODE"
 ENCODING = "PYTHONIOENCODING"
 UNBUFFERED = "PYTHONUNBUFFERED"
 ALL = (LOCALE, DONT_WRITE, ENCODING, UNBUFFERED)
-# What the standard streams follow.
+# The settings that the standard streams follow.
 OF_STREAMS = (LOCALE, ENCODING, UNBUFFERED)
 
 
 class Settings:
-    """To be made before the program can change anything.
+    """Create this before the program can change anything.
 
     streams: the Streams. environment: the Environment. request: the Request.
     """
@@ -33,19 +33,19 @@ class Settings:
         self.streams = streams
         self.coerced = environment.coerced
         self.began = sys.dont_write_bytecode
-        # Whether `sys.dont_write_bytecode` is the interpreter's own, and not one that the program has set.
+        # Whether the interpreter chose `sys.dont_write_bytecode`, and not the program.
         self.sets_flag = True
         booted = dict(posix.environ)
         if self.coerced is not None:
             del booted[b"LC_CTYPE"]
         self.booted = tuple(map(booted.get, VARIABLES))
-        # The names of those that a thaw renews, where an image is started with others at all.
+        # The names of the settings that a thaw renews, if the image serves starts with other values at all.
         self.renewed = frozenset(ALL) if self._is_possible(booted, request) else frozenset()
-        # Of these those that it renews only where other boots show that nothing depends on them.
+        # Those that it renews only if other boots show that nothing depends on them.
         self.tried = frozenset()
 
     def _is_possible(self, variables, request):
-        """Whether this interpreter is as it is known, and can be changed: all that is changed is tried out."""
+        """Returns whether this interpreter is of a known kind and its settings can be changed: each change is tried."""
         options = request.argv[1 : request.main_index]
         if sys.flags.ignore_environment or any(set(option) & DECIDING for option in options):
             return False
@@ -72,7 +72,7 @@ class Settings:
         return self._can_change(flags, places, dont_write, utf8_mode)
 
     def _can_change(self, flags, places, dont_write, utf8_mode):
-        """Whether the flags can be changed, and nothing else changes with them."""
+        """Returns whether the flags can be changed without changing anything else."""
         expected = list(flags)
         expected[places["dont_write_bytecode"]] = 1 - dont_write
         expected[places["utf8_mode"]] = 1 - utf8_mode
@@ -84,10 +84,10 @@ class Settings:
         return is_done and is_back and changed == tuple(expected) and values == (1 - dont_write, 1 - utf8_mode)
 
     def settle(self, bound):
-        """Notes what of it a thaw leaves alone. To be called right before the freeze. bound: those on which something may depend that the
-        program keeps, by name, and who has read them where."""
+        """Records what a thaw must leave alone. Call right before the freeze. bound: the settings that may have influenced what the program
+        keeps, by name, with the reader and the place."""
         is_chosen = self.renewed and ask(b"state") & IS_CHOSEN
-        # Where it was only read, and not by way of streams that may have been changed, other boots may show that nothing does.
+        # If the locale was only read, and not through streams that may have been changed, other boots may show that nothing depends on it.
         is_read = bound.get(LOCALE, ("", ""))[1] and ENCODING not in bound
         self.tried = {LOCALE} & self.renewed if is_read and not is_chosen else frozenset()
         self.renewed -= frozenset({*bound, LOCALE} if is_chosen else bound) - self.tried
@@ -97,9 +97,9 @@ class Settings:
             self.renewed -= {UNBUFFERED}
 
     def renew(self, names):
-        """Sets what this environment says, where that is not what the boot's said. names: it, as a mapping of bytes.
+        """Applies the settings of this environment that differ from the boot's. names: the environment, a mapping of bytes.
 
-        Returns what the interpreter itself has set LC_CTYPE to, or None. Raises Fallback.
+        Returns the value that the interpreter itself has set LC_CTYPE to, or None. Raises Fallback.
         """
         now = tuple(map(names.get, VARIABLES))
         if now == self.booted or not self.renewed:
@@ -132,13 +132,13 @@ class Settings:
 
 
 def ask(question):
-    """What the freezer answers; less than 0 where it cannot do that."""
+    """Returns the freezer's answer; negative if it cannot answer."""
     answer = call(RENEW, question)
     return -1 if answer is None else int(answer)
 
 
 def _index(name):
-    """Where a flag stands in `sys.flags`; None where that cannot be told."""
+    """Returns the index of a flag in `sys.flags`; None if unknown."""
     for index, line in enumerate(repr(sys.flags).partition("(")[2].rstrip(")").split(", ")):
         if line.partition("=")[0] == name:
             return index
@@ -146,12 +146,12 @@ def _index(name):
 
 
 def _is_utf8_mode(state):
-    """Whether the interpreter is in UTF-8 mode in this state of the locale, where nobody says anything about it."""
+    """Returns whether the interpreter chooses UTF-8 mode in this state of the locale, without an option or variable for it."""
     return ALWAYS_UTF8 or bool(state & IS_C)
 
 
 def _is_on(variables, name):
-    """Whether a variable switches a flag on: as CPython reads it, any text does that is not a number 0."""
+    """Returns whether a variable switches a flag on: as in CPython, by any text except a number 0."""
     text = variables.get(name.encode())
     if not text:
         return False
@@ -160,7 +160,8 @@ def _is_on(variables, name):
 
 
 def _streams(variables, utf8_mode, state):
-    """Encoding and errors of the standard streams, but for the errors of standard error. Raises LookupError. state: of the locale."""
+    """Returns encoding and errors of the standard streams, except the errors of standard error. Raises LookupError. state: of the locale.
+    """
     encoding, _, errors = decode(variables.get(b"PYTHONIOENCODING", b"")).partition(":")
     if encoding and not errors:
         errors = "strict"
@@ -171,10 +172,10 @@ def _streams(variables, utf8_mode, state):
 
 ALWAYS_UTF8 = sys.version_info >= (3, 15)
 FLAGS = ("dont_write_bytecode", "utf8_mode")
-# Letters of options that decide some of it, or whether the environment counts.
+# Letters of options that set some of this, or that make the interpreter ignore the environment.
 DECIDING = frozenset("BEIXiu")
-# In the categories of the C library, LC_ALL first. The locale of text follows the first three; where Python puts C.UTF-8 in the place of C
-# it takes the other categories from the environment, too.
+# The order of the C library's categories, LC_ALL first. The locale of text follows the first three. Where Python replaces C with C.UTF-8,
+# it takes the other categories from the environment as well.
 VARIABLES = (b"LC_ALL", b"LC_CTYPE", b"LANG", b"LC_NUMERIC", b"LC_TIME", b"LC_COLLATE", b"LC_MONETARY", b"LC_MESSAGES")
 VARIABLES += (b"LC_PAPER", b"LC_NAME", b"LC_ADDRESS", b"LC_TELEPHONE", b"LC_MEASUREMENT", b"LC_IDENTIFICATION")
 LOCALES = len(VARIABLES)

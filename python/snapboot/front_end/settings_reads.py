@@ -1,7 +1,7 @@
-"""What the program reads, while it boots, of the settings that a thaw renews (settings.py): what it keeps may depend on them.
+"""Records which renewable settings (settings.py) the program reads while it boots: what it keeps may depend on them.
 
-The attributes of `sys.flags` and of the standard streams belong to types of C. While the program boots, properties stand in their place in
-the dictionaries of these types, which the garbage collector shows. All of this is undone before the freeze.
+The attributes of `sys.flags` and of the standard streams belong to C types. While the program boots, properties replace them in the
+dictionaries of these types, which the garbage collector shows. All of this is undone before the freeze.
 """
 
 import _io
@@ -14,14 +14,14 @@ from .settings import ALL, ALWAYS_UTF8, DONT_WRITE, ENCODING, LOCALE, OF_STREAMS
 
 
 class SettingsReads:
-    """Notes from its making on, until `stop`.
+    """Records reads from construction until `stop()`.
 
     reads: the Reads, which watch functions. settings: the Settings.
     """
 
     def __init__(self, reads, settings):
         self.settings = settings
-        # The names of settings on which something may depend, and who has read them.
+        # The settings that may have influenced what the program keeps, by name, and who has read them.
         self.bound = {}
         self._patched = []
         self._flag = None
@@ -40,7 +40,7 @@ class SettingsReads:
         self._watch_locale(reads)
 
     def _watch_locale(self, reads):
-        """The functions that tell the locale of text."""
+        """Watches the functions that return the locale of text."""
         if "_locale" not in sys.modules:
             self._added = __import__("_locale")
             self._holders = sys.getrefcount(self._added)
@@ -53,7 +53,7 @@ class SettingsReads:
         ):
             if name in names:
                 reads.watch(names, name, note)
-        # Both are told a spelling that follows the mode.
+        # Both return a spelling that follows the mode.
         if SPELLINGS_DIFFER:
             reads.watch(_io.__dict__, "text_encoding", self._asks_for_text_encoding)
             if "io" in sys.modules:
@@ -62,7 +62,7 @@ class SettingsReads:
             reads.watch(sys.modules["os"].__dict__, "device_encoding", self._reads_locale)
 
     def stop(self):
-        """Leaves no trace. To be called before `Reads.stop`."""
+        """Removes the properties and wrappers. Call before `Reads.stop`."""
         for kind, name, original in self._patched:
             _names_of(kind)[name] = original
             ask(b"modified=%x" % id(kind))
@@ -72,8 +72,8 @@ class SettingsReads:
             self._note([LOCALE], None)
 
     def tell(self, report):
-        """Adds to the report what the Settings renew, which are settled, and where the rest was read."""
-        # Nobody but the program has loaded it in an ordinary start.
+        """Adds to the report which settings are renewed, which are fixed, and where these were read."""
+        # In an ordinary start, only the program would have loaded it.
         if self._added is not None and "locale" not in sys.modules and sys.getrefcount(self._added) <= self._holders:
             sys.modules.pop("_locale", None)
         self._added = None
@@ -101,12 +101,12 @@ class SettingsReads:
             self.bound.setdefault(DONT_WRITE, ("", ""))
 
     def _has_texts(self):
-        """Whether the program has a text file open whose encoding may be spelled otherwise in another mode."""
+        """Returns whether the program has a text file open whose encoding may be spelled differently in another mode."""
         texts = [thing for thing in gc.get_objects() if type(thing) is _io.TextIOWrapper and id(thing) not in self._texts]
         return any(not text.closed and text.encoding.lower() == "utf-8" for text in texts)
 
     def _note(self, names, frame):
-        """Something is read on which settings of these names have a say. frame: where, or None where that is not known."""
+        """Records a read that settings of these names influence. frame: where, or None if unknown."""
         reader, place = reader_and_place(frame) if frame is not None else ("", "")
         if reader is not None:
             for name in names:
@@ -114,7 +114,7 @@ class SettingsReads:
 
     def _asks_for_locale(self, frame, arguments):
         if len(arguments) < 2 or arguments[1] is None:
-            # Nobody chooses the others before the program does.
+            # Before the program chooses them, no code does.
             if arguments and arguments[0] not in OF_TEXT:
                 return
         self._reads_locale(frame, ())
@@ -130,13 +130,13 @@ class SettingsReads:
     def _reads_locale(self, frame, _):
         code = frame.f_code
         if not SPELLINGS_DIFFER and code.co_name == "getpreferredencoding" and code.co_filename in PREFERRED:
-            return  # the same in all locales that are renewed
+            return  # equal in all renewed locales
         while frame.f_back is not None and frame.f_code.co_filename in PREFERRED:
             frame = frame.f_back
         self._note([LOCALE], frame)
 
     def _patch(self, kind, attributes, methods):
-        """Puts properties and methods that note in the place of a type's own. Both: by their name, the settings that have a say."""
+        """Replaces attributes and methods of a type with recording ones. Both arguments: the settings that influence each, by name."""
         names = _names_of(kind)
         for name, settings in attributes.items():
             if name in names:
@@ -176,7 +176,7 @@ class SettingsReads:
         return method
 
     def _is_watching(self):
-        """Whether what was put in place is what is found."""
+        """Returns whether look-ups find the replacements."""
         before, self.bound = self.bound, {}
         watched = self._note
         seen = []
@@ -190,10 +190,10 @@ class SettingsReads:
 
 
 class Flag(int):
-    """A truth value that notes who asks for it."""
+    """A truth value that records who reads it."""
 
     def watched_by(self, reads):
-        """Has it told to these SettingsReads. Returns itself."""
+        """Sends its reads to these SettingsReads. Returns itself."""
         self.reads = reads
         return self
 
@@ -202,7 +202,7 @@ class Flag(int):
             self.reads._note([DONT_WRITE], sys._getframe(2))
 
     def __bool__(self):
-        # The import itself asks each time, and keeps nothing of it.
+        # The import system reads it each time, and keeps nothing of it.
         if not sys._getframe(1).f_code.co_filename.startswith("<frozen importlib"):
             self._is_read()
         return int(self) != 0
@@ -225,20 +225,20 @@ class Flag(int):
 
 
 def _names_of(kind):
-    """The dictionary of a type itself."""
+    """Returns the dictionary of a type itself."""
     return gc.get_referents(kind.__dict__)[0]
 
 
-# On what the locale of text has a say; none of it where all locales have the UTF-8 mode.
+# The settings that influence the locale of text; none where all locales have UTF-8 mode.
 BY_LOCALE = [] if ALWAYS_UTF8 else [LOCALE]
 OF_LOCALE = {} if ALWAYS_UTF8 else {"utf8_mode": BY_LOCALE}
-# From CPython 3.11 on, what is "utf-8" in the UTF-8 mode is "UTF-8" in other locales; from 3.15 on all have this mode.
+# From CPython 3.11 on, UTF-8 mode says "utf-8" where other locales say "UTF-8"; from 3.15 on, all have this mode.
 SPELLINGS_DIFFER = sys.version_info >= (3, 11) and not ALWAYS_UTF8
 # LC_CTYPE and LC_ALL of the C library.
 OF_TEXT = (0, 6)
 # CODESET of glibc's langinfo.h.
 CODESET = 14
 PREFERRED = (LIBRARY + "locale.py", LIBRARY + "_bootlocale.py")
-# They open a file with the answer, or a pipe.
+# These open a file with the answer, or a pipe.
 READERS_OF_FILES = tuple(LIBRARY + "pathlib" + file for file in (".py", "/_local.py", "/_abc.py", "/__init__.py"))
 READERS_OF_MODE = (LIBRARY + "_bootlocale.py", LIBRARY + "subprocess.py")

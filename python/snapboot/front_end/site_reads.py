@@ -1,8 +1,8 @@
-"""What `snapboot freeze` starts the interpreter on, with -S, to learn what `site` reads of the environment.
+"""The script on which `snapboot freeze` starts the interpreter, with -S, to learn what `site` reads of the environment.
 
-Before any front end `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It does so
-here once more, in a process that is thrown away; what it read, and which modules it looked for, is left in the file
-`site` of the control directory.
+Before any front end, `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It runs here once
+more, in a process that is thrown away. Its reads, and the modules that it looked for, are written to the file `site` of the control
+directory.
 """
 
 import posix
@@ -22,7 +22,7 @@ _reads = _load("reads").Reads(_directory, lambda name, value: None)
 
 
 class _Searched:
-    """Finds nothing, and keeps the names."""
+    """Finds nothing, and records the names."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):

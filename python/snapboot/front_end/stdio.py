@@ -1,6 +1,6 @@
-"""The standard streams: made anew for what descriptors 0, 1 and 2 are after the thaw, as CPython's start makes them.
+"""The standard streams: made anew for the descriptors 0, 1 and 2 after the thaw, as at CPython's start.
 
-The text and the buffer of each stream keep their identity, since modules may have taken hold of them when they were imported
+The text and the buffer of each stream keep their identity, since modules may have taken references when they were imported
 (`logging.StreamHandler(sys.stderr)`): their `__init__` is called again, which the C implementation of `io` allows
 and which replaces their whole state. Only the raw file is a new object: it remembers for good whether it can seek.
 """
@@ -9,12 +9,12 @@ import _io
 import posix
 import sys
 
-# By their numbers: the name in sys, and that of what Python has made there.
+# By number: the name in sys, and the name of the stream that Python itself has made.
 STREAMS = [("stdin", "__stdin__"), ("stdout", "__stdout__"), ("stderr", "__stderr__")]
 DEFAULT_BUFFER_SIZE = _io.DEFAULT_BUFFER_SIZE
-# What a text reads at once, unless told otherwise.
+# The number of bytes that a text stream reads at once by default.
 CHUNK = 8192
-# The `newline` of a text by what it reads of these lines.
+# The `newline` of a text stream, by its reading of these lines.
 LINES = "a\nb\r\nc\rd"
 NEWLINES = {
     ("a\n", "b\r\n", "c\rd"): "\n",
@@ -35,7 +35,7 @@ class Stream:
         if text is None:
             return
         self.buffer = text.buffer
-        # Python's option -u leaves out the buffer of the writing ones.
+        # Python's option -u leaves out the buffer of streams that write.
         self.buffered = not isinstance(self.buffer, _io.FileIO)
         self.unbuffered = descriptor > 0 and not self.buffered
         self.line_buffering = text.line_buffering
@@ -46,8 +46,8 @@ class Stream:
         self.began_inherited, self.began_blocking = posix.get_inheritable(descriptor), posix.get_blocking(descriptor)
 
     def settle(self):
-        """Notes how the program has set the stream up. To be called right before the freeze. A stream that it has closed stays so; of
-        a closed descriptor the freezer says that it cannot be frozen (crates/freezer standard_streams.rs)."""
+        """Records how the program has set up the stream. Call right before the freeze. A stream that the program has closed stays closed;
+        if it has closed the descriptor, the freezer refuses (crates/freezer standard_streams.rs)."""
         if self.text is None:
             return
         self.closed_by_program = is_closed(self.buffer) or not is_open(self.descriptor)
@@ -59,7 +59,7 @@ class Stream:
             try:
                 if text.buffer is not self.buffer:
                     continue
-            except ValueError:  # detached: the program has made something else of the buffer
+            except ValueError:  # detached: the program uses the buffer otherwise
                 continue
             kept = None if text.line_buffering == self.line_buffering else text.line_buffering
             view = text, text.encoding, text.errors, self._newline_of(text), kept, text.write_through, text._CHUNK_SIZE
@@ -74,7 +74,7 @@ class Stream:
         return sys.getrefcount(self.buffer)
 
     def encode_as(self, encoding, errors, write_through):
-        """Has the interpreter's own text encode in this way from the next `renew` on. An argument that is None stays as it is."""
+        """Sets the encoding of the interpreter's own text stream for the next `renew`. An argument of None changes nothing."""
         text, old_encoding, old_errors, newline, kept, old_through, chunk = self.views[0]
         if encoding is not None:
             old_encoding, old_errors = encoding, "backslashreplace" if self.descriptor == 2 else errors
@@ -82,8 +82,8 @@ class Stream:
         self.views[0] = text, old_encoding, old_errors, newline, kept, through, chunk
 
     def _newline_of(self, text):
-        """The `newline` that the program has given a text, which nothing tells: shown by what becomes of lines. The stream has to be
-        made anew afterwards."""
+        """Returns the `newline` that the program has given a text stream. No attribute shows it, so it is derived from how lines are read.
+        The stream must be made anew afterwards."""
         if not self.buffered:
             return "\n"
         try:
@@ -100,14 +100,14 @@ class Stream:
             return "\n"
 
     def _renew_descriptor(self):
-        """What the program has made of a descriptor's flags; each start has others."""
+        """Records the program's changes to a descriptor's flags; each start has another descriptor."""
         if self.inherited is not self.began_inherited:
             posix.set_inheritable(self.descriptor, self.inherited)
         if self.blocking is not self.began_blocking:
             posix.set_blocking(self.descriptor, self.blocking)
 
     def renew(self):
-        """Makes the stream right for its descriptor as that is now. Raises OSError when that is closed, or a directory."""
+        """Makes the stream fit its descriptor as that is now. Raises OSError if that is closed, or a directory."""
         descriptor = self.descriptor
         raw = _io.FileIO(descriptor, "wb" if descriptor else "rb", False)
         raw.name = "<" + self.name + ">"
@@ -132,17 +132,17 @@ class Stream:
 
 
 class Streams:
-    """All three of them."""
+    """All three standard streams."""
 
     def __init__(self):
-        """To be made before the program can change anything."""
+        """Create this before the program can change anything."""
         self.all = [Stream("stdin", 0), Stream("stdout", 1), Stream("stderr", 2)]
         self.unbuffered = any(stream.text is not None and not stream.buffered for stream in self.all)
         for stream in self.all:
             stream.by_line_allowed = not self.unbuffered
 
     def are_as(self, unbuffered, encoding, errors):
-        """Whether all are there, and as an interpreter makes them that is told this."""
+        """Returns whether all exist, and are as an interpreter with these settings makes them."""
         return all(
             type(stream.text) is _io.TextIOWrapper
             and stream.text.encoding == encoding
@@ -153,11 +153,11 @@ class Streams:
         )
 
     def are_own(self):
-        """Whether the program has left the interpreter's own texts what they are. To be called after `settle`."""
+        """Returns whether the program has left the interpreter's own text streams unchanged. Call after `settle`."""
         return all(stream.text is not None and not stream.closed_by_program and stream.is_own for stream in self.all)
 
     def are_alone(self):
-        """Whether nobody but these texts has hold of their buffers, too."""
+        """Returns whether only these text streams hold their buffers."""
         return all(stream.is_alone for stream in self.all)
 
     def encode_as(self, encoding, errors):
@@ -166,7 +166,7 @@ class Streams:
             stream.encode_as(encoding, errors, None)
 
     def buffer(self, unbuffered):
-        """Has them buffered, or not, from the next `renew` on."""
+        """Makes them buffered, or not, from the next `renew` on."""
         self.unbuffered = unbuffered
         for stream in self.all:
             stream.by_line_allowed = not unbuffered
@@ -179,8 +179,8 @@ class Streams:
             stream.settle()
 
     def renew(self):
-        """Makes all three anew. Raises OSError (see Stream.renew): an ordinary start has None in the place of a stream that is
-        closed, and what was loaded may have asked, or may have kept the stream.
+        """Makes all three anew. Raises OSError (see Stream.renew): an ordinary start has None for a closed stream, and loaded modules may
+        have tested for that or kept the stream.
         """
         for stream in self.all:
             if stream.text is None:
@@ -189,7 +189,7 @@ class Streams:
                 stream.renew()
 
     def _create(self, stream):
-        """Makes a stream that was closed while freezing, and is not now."""
+        """Creates a stream that was closed while freezing, and is open now."""
         if not is_open(stream.descriptor):
             return
         model = next((view for other in self.all for view in getattr(other, "views", ())), None)
@@ -207,7 +207,7 @@ class Streams:
 
 
 def flush(*names):
-    """Flushes the streams of these names of `sys`. One that is closed, detached, None, deleted or no file is the program's own affair."""
+    """Flushes the streams with these names in `sys`. One that is closed, detached, None, deleted or no file is the program's own affair."""
     for name in names:
         try:
             sys.__dict__[name].flush()
@@ -216,7 +216,7 @@ def flush(*names):
 
 
 def is_closed(stream):
-    """Whether this is closed, whatever it is; not so when a stream has only lost what is below it."""
+    """Returns whether this is closed, whatever it is; False for a stream that has only lost its buffer."""
     try:
         return bool(stream.closed)
     except BaseException:  # such as ValueError of a detached stream
@@ -224,7 +224,7 @@ def is_closed(stream):
 
 
 def is_open(descriptor):
-    """Whether the process has it."""
+    """Returns whether the process has the descriptor open."""
     try:
         posix.fstat(descriptor)
     except OSError:
@@ -232,7 +232,7 @@ def is_open(descriptor):
     return True
 
 
-# CPython takes the block size of a file for the size of its buffer; from 3.14 on only within these bounds (bytes).
+# CPython uses a file's block size as the size of its buffer; from 3.14 on only within these bounds (bytes).
 SMALLEST_BUFFER = DEFAULT_BUFFER_SIZE if sys.version_info >= (3, 14) else 0
 LARGEST_BLOCK = 8 * 2**20 if sys.version_info >= (3, 14) else sys.maxsize
 # CPython 3.9 made stderr line-buffered for all kinds of files.

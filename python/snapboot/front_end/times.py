@@ -1,8 +1,8 @@
-"""Times that the program has taken while it booted, and its process number, where it keeps them: a thaw has them as they are.
+"""Finds times that the program has taken while it booted, and its process number, where it keeps them: a thaw would keep the old ones.
 
-A program reads the clock all the time and hardly ever keeps what it says, so what counts is what is found in modules and classes in the
-end: a number or a date between the beginning of the boot and now, or a text with the date and the minute. A process number is known
-by its name as well; those of private names mostly serve to notice a fork, which a thaw is.
+A program reads the clock often and rarely keeps the result, so only the final contents of modules and classes count: a number or a date
+between the beginning of the boot and now, or a text with the date and the minute. A process number also needs a fitting name; a private
+name of this kind mostly serves to detect a fork, and a thaw is one.
 """
 
 import posix
@@ -12,8 +12,8 @@ from . import modules
 
 
 def kept(folder):
-    """What keeps such a time or number: pairs of "time" or "pid" and a name (`module.NAME`), sorted. folder: the control directory,
-    whose request is as old as the boot."""
+    """Returns the names that hold such a time or number: pairs of "time" or "pid" and a name (`module.NAME`), sorted. folder: the control
+    directory, whose request is as old as the boot."""
     clock = sys.modules.get("time")
     if clock is None:
         return []
@@ -26,7 +26,7 @@ def kept(folder):
         found.update((kind, "%s.%s" % (module, name)) for kind, name in taken.among(names))
         for name, value in list(names.items()):
             if issubclass(type(value), type) and type(name) is str:
-                # Past its metaclass, which may have other ideas.
+                # Bypasses the metaclass.
                 attributes = type.__getattribute__(value, "__dict__")
                 if _is_same(attributes.get("__module__"), module):
                     found.update((kind, "%s.%s.%s" % (module, name, key)) for kind, key in taken.among(attributes))
@@ -38,12 +38,12 @@ def _is_same(value, text):
 
 
 class Taken:
-    """What was taken in a boot that began then."""
+    """The times of a boot that began then."""
 
     def __init__(self, clock, began):
         now = clock.time()
         ends = [now, clock.monotonic(), clock.perf_counter()]
-        # From when to when by each clock: that of the time since 1970 first, then those that count from some other moment (seconds).
+        # From when to when by each clock (seconds): first that of the time since 1970, then those with another origin.
         self.windows = [(end - (now - began), end) for end in ends]
         self.clock = clock
         dates = sys.modules.get("datetime")
@@ -56,17 +56,17 @@ class Taken:
         self.stamps = [stamp for moment in moments for stamp in _stamps(*moment)]
         self.marks = {mark for mark, _ in self.stamps}
         self.pid = posix.getpid()
-        # By number: a class may define what it is equal to, and then have no hash.
+        # By id: a class may define `__eq__` and then have no hash.
         self.kinds = {id(kind) for kind in (str, int, float, clock.struct_time, self.datetime, self.date)}
 
     def among(self, names):
-        """What is one of these in a namespace: pairs of "time" or "pid" and its name."""
+        """Returns the values of a namespace that are one of these: pairs of "time" or "pid" and the name."""
         # There are tens of thousands of values, and few of these types.
         likely = [(name, value) for name, value in names.items() if id(type(value)) in self.kinds and type(name) is str]
         return [(kind, name) for name, value in likely for kind in [self.kind_of(name, value)] if kind]
 
     def kind_of(self, name, value):
-        """"time", "pid" or None."""
+        """Returns "time", "pid" or None."""
         if self.is_time(value):
             return "time"
         if type(value) is int and value == self.pid and name[:1] != "_":
@@ -86,21 +86,21 @@ class Taken:
             return self._is_moment(value)
         if kind is self.date:
             return (value.year, value.month, value.day) in self.days
-        # Of the parts that localtime and gmtime give.
+        # The fields that localtime and gmtime return.
         return kind is self.clock.struct_time and value[:5] in self.moments
 
     def _is_moment(self, value):
-        # What has no zone may be local time or UTC.
+        # A date without a zone may be local time or UTC.
         for zone in self.zones if value.tzinfo is None else (value.tzinfo,):
             try:
                 if self._is_between(self.windows[0], value.replace(tzinfo=zone).timestamp()):
                     return True
             except (ValueError, OverflowError, OSError):
-                pass  # the beginning or the end of all dates
+                pass  # beyond the range of dates
         return False
 
     def _fits(self, value):
-        # Soon after a machine has started, a setting such as 30.0 seconds might be taken for a time.
+        # Soon after the machine's start, a setting such as 30.0 seconds might look like a time.
         fits = self.windows if value * 1000 % 1 else self.windows[:1]
         return any(self._is_between(window, value) for window in fits)
 
@@ -109,14 +109,14 @@ class Taken:
         return window[0] <= value <= window[1]
 
     def _is_stamp(self, text):
-        # Hardly any text has one of these, and there are thousands of texts.
+        # Hardly any of the thousands of texts has one of these.
         if not any(mark in text for mark in self.marks):
             return False
         return any(mark in text and any(rest in text for rest in rests) for mark, rests in self.stamps)
 
 
 def _stamps(year, month, day, hour, minute):
-    """How a minute is written: pairs of a part that is rare, and what may be beside it."""
+    """Yields the ways to write a minute: pairs of a rare part, and the texts that may stand beside it."""
     name = MONTHS[month - 1]
     dates = ["%d%s%02d%s%02d" % (year, mark, month, mark, day) for mark in "-/."]
     dates += ["%02d%s%02d%s%d" % (first, mark, second, mark, year) for mark in "-/." for first, second in ((month, day), (day, month))]
@@ -129,11 +129,11 @@ def _stamps(year, month, day, hour, minute):
 
 
 MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
-# As 20260102T0304 is; a longer text than the other says more than a time.
+# As long as 20260102T0304; a text longer than the other limit is more than a time.
 SHORTEST = 12
-# that says more than a time.
+# See above.
 LONGEST = 200
-# Of a boot that takes longer, only the first minutes are looked for in texts.
+# Of a longer boot, only the first minutes are searched for in texts.
 MAX_MINUTES = 30
-# The front end gives it the time of each start.
+# The front end sets it to the time of each start.
 RENEWED = {"logging._startTime"}

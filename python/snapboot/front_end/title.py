@@ -1,7 +1,7 @@
 """The title and the name of the process, as `ps` shows them, which a program may change while it boots.
 
-A title lies where the kernel has put the arguments, and further on, in the place of the environment, where a library has moved that
-elsewhere. A thaw puts the arguments of the new process there, which the front end reads before it writes the title
+The title occupies the memory in which the kernel has put the arguments, and continues into that of the environment if a library has moved
+the environment elsewhere. A thaw puts the arguments of the new process there, and the front end reads them before it writes the title
 again.
 """
 
@@ -10,14 +10,14 @@ import posix
 from .request import read_file
 
 NAME = "/proc/self/comm"
-# What may change: the arguments, the name, the first environment.
+# What may change: the arguments, the name, the initial environment.
 SHOWN = ("/proc/self/cmdline", NAME, "/proc/self/environ")
-# Of the fields of /proc/self/stat behind the name: where the arguments begin and end, and where the environment ends.
+# Fields of /proc/self/stat after the name: the beginning and the end of the arguments, and the end of the environment.
 ARGUMENTS, ARGUMENTS_END, ENVIRONMENT_END = 45, 46, 48
 
 
 class Title:
-    """What the program makes of both."""
+    """The title and the name that the program sets."""
 
     def __init__(self):
         """To be made before the program can change anything."""
@@ -25,18 +25,18 @@ class Title:
         self._title = self._name = None
 
     def shows_arguments(self):
-        """Whether a library has been asked for the title, and has put all arguments of this start into one text for that."""
+        """Returns whether a library was asked for the title, and so has joined all arguments of this start into one text."""
         words = self._began[0][:-1].split(b"\0")
         return len(words) > 1 and read_file(SHOWN[0]).startswith(b" ".join(words) + b"\0")
 
     def settle(self):
-        """Notes what the program has set. To be called right before the freeze."""
+        """Records what the program has set. Call right before the freeze."""
         line, name, environment = map(read_file, SHOWN)
         if line != self._began[0]:
             self._title = line.partition(b"\0")[0]
         if name != self._began[1]:
             self._name = name.rstrip(b"\n")
-        # Then nothing else is kept there.
+        # Then nothing else is stored there.
         self._over_environment = environment != self._began[2]
         self._began = None
 

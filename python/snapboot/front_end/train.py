@@ -1,4 +1,4 @@
-"""What a training run starts the interpreter on."""
+"""The script on which a training run starts the interpreter."""
 
 with open(__file__.rpartition("/")[0] + "/loader.py", encoding="utf-8") as _file:
     _code = compile(_file.read(), _file.name, "exec")

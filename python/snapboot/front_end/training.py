@@ -1,8 +1,8 @@
-"""A training run: the program runs as in an ordinary start, and tells at its end which modules it has loaded.
+"""A training run: the program runs as in an ordinary start, and reports at its end which modules it has loaded.
 
-What it tells is DIR/profile, entries as in the request: `module`, a record of the name and the file of each, in the order of their imports,
-`changed` for each variable of the environment that is not as it was at the start, and `pattern` for each regular expression that it has
-compiled. Which of the modules may be loaded early, learnt.py finds out. A run that ends without exit handlers tells nothing.
+The report is DIR/profile, entries as in the request: `module`, a record of the name and the file of each module, in the order of the
+imports; `changed` for each variable of the environment that has changed since the start; and `pattern` for each regular expression that the
+program has compiled. learnt.py decides which of the modules may be loaded early. A run that ends without exit handlers reports nothing.
 """
 
 import posix
@@ -16,7 +16,7 @@ from .request import read_request
 
 
 def run():
-    """Runs the program that the request names, from its beginning to its end."""
+    """Runs the program that the request names from its beginning to its end."""
     context = Context()
     folder = context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
     main = context.begin(read_request(folder))
@@ -26,7 +26,7 @@ def run():
 
     begun = Begun()
     sys.meta_path.insert(0, begun)
-    # What is registered first is called last.
+    # The handler registered first is called last.
     atexit.register(_tell, folder, posix.getpid(), dict(posix.environ), begun.names)
     try:
         call = main_part.call_of(main, sys.modules["__main__"], context.prepared)
@@ -36,18 +36,18 @@ def run():
 
 
 class Begun:
-    """Finds no module, and notes in which order they are looked for. In `sys.modules` a module comes behind those that it imports."""
+    """Finds no module, and records the order in which imports begin. `sys.modules` lists a module after those that it imports."""
 
     def __init__(self):
         self.names = {}
 
     def find_spec(self, name, path=None, target=None):
-        """What an import asks first."""
+        """Called first for each import."""
         self.names.setdefault(name, len(self.names))
 
 
 def _tell(folder, process, variables, order):
     if posix.getpid() != process:
-        return  # a child that it has left to itself
+        return  # a forked child
     entries = modules.loaded_from_files(sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)))
     write_file(folder + b"/profile", to_bytes(entries + changed(variables) + patterns.entries(variables)))

@@ -1,12 +1,12 @@
 """Calls the program's main part with no Python frame beneath it, as the interpreter itself does.
 
-A front end that is seen in `sys._getframe`, `inspect.stack`, in tracebacks and in `warnings.warn(..., stacklevel=2)` would
-make a thawed program different from an ordinary one. So the front end returns from all its functions, and from `freeze.py`
-itself, and lets CPython call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C.
-The first is the main part, the second the exit handlers.
+A front end that is visible in `sys._getframe`, `inspect.stack`, tracebacks and `warnings.warn(..., stacklevel=2)` would make a thawed
+program differ from an ordinary one. So the front end returns from all its functions, and from `freeze.py` itself, and lets CPython make the
+call: after a script has run, it calls `sys.stderr.flush()` and then `sys.stdout.flush()`, from C. The first call runs the main part, the
+second the exit handlers.
 
-`close` of an `_io` object, which is written in C too, does the rest: it calls the object's `flush`, puts an exception
-of it aside, then sets an attribute, and chains the exception to the one that is raised there.
+`close` of an `_io` object, also written in C, does the rest: it calls the object's `flush`, keeps an exception of it, then sets an
+attribute, and chains the exception to the one raised there.
 """
 
 import _io
@@ -14,27 +14,27 @@ import sys
 
 
 class Then(_io._IOBase):
-    """Its `close()` calls `first`, and `then` afterwards, whatever became of `first`."""
+    """`close()` calls `first`, and `then` afterwards, whatever happens in `first`."""
 
     def __init__(self, first, then):
         self.__dict__["flush"] = first
         self.__dict__["then"] = then
 
     def __setattr__(self, name, value):
-        self.__dict__[name] = value  # closed: nobody closes it once more
-        self.__dict__["flush"] = None  # so that what `first` refers to ends when its time has come
+        self.__dict__[name] = value  # closed: no one closes it again
+        self.__dict__["flush"] = None  # releases what `first` refers to in time
         self.then()
 
 
 class Ended(BaseException):
-    """Carries the exception that the main part ended with, as its context."""
+    """Carries the exception that ended the main part, as its context."""
 
 
 class Trampoline:
-    """Stands in for `sys.stderr` from the return of `freeze.py` to the call of the main part."""
+    """Replaces `sys.stderr` from the return of `freeze.py` to the call of the main part."""
 
     def __init__(self, first, leave):
-        """first: called without arguments, no frame beneath. leave: called with the exception it raised, or None; when it
+        """first: called without arguments, with no frame beneath. leave: called with the exception that `first` raised, or None; when it
         returns, the interpreter goes on to flush `sys.stdout`, see `call_next`."""
         self._ended = Ended()
         self._leave = leave
@@ -52,7 +52,7 @@ class Trampoline:
 
 
 class StandIn:
-    """Stands in for a stream of `sys` until it is flushed: that calls something else, and brings the stream back."""
+    """Replaces a stream of `sys` until it is flushed: the flush calls something else, and restores the stream."""
 
     def __init__(self, name, call):
         self._name = name
@@ -71,11 +71,11 @@ class StandIn:
 
 
 def call_next(first, then):
-    """To be called at the end of a Trampoline's `leave`: both are called after its return, `first` with no frame beneath it,
-    and what it raises is forgotten; `then` never returns."""
+    """Call at the end of a Trampoline's `leave`. Both are called after its return: `first` with no frame beneath it, and its exception is
+    dropped; `then` never returns."""
     KEPT.append(StandIn("stdout", Then(first, then).close))
 
 
-KEPT = []  # the interpreter does not hold on to what it flushes
-# What is running when the process ends.
+KEPT = []  # the interpreter keeps no reference to what it flushes
+# The methods of these run when the process ends.
 KINDS = (Then, Ended, Trampoline, StandIn)

@@ -1,7 +1,7 @@
-"""What `shutil.which` finds of an installed command: its own file, not the link to its image that comes before it on PATH.
+"""Makes `shutil.which` find an installed command's own file, not the link to its image that precedes it on PATH.
 
-A program looks up its own name and those of its siblings, and compares what it finds with its own file: pip does, to name itself in
-its notice.
+A program looks up its own name and those of its siblings, and compares the result with its own file: pip does, to name itself in its
+notice.
 """
 
 import posix
@@ -9,8 +9,8 @@ import sys
 
 
 def find_programs(script):
-    """Has `shutil.which` find the program behind a link to an image of the store, where that lies beside this script. Where `shutil` is
-    loaded later, it finds the links. Changes the function's code, so that whoever has imported it has it, too."""
+    """Makes `shutil.which` return the program behind a link to an image of the store, if the program lies beside this script. Where
+    `shutil` is loaded later, it finds the links. Changes the function's code, so that it also works for whoever has already imported it."""
     which = getattr(sys.modules.get("shutil"), "which", None)
     kind = type(find_programs)
     if type(which) is not kind or which.__closure__ or which.__code__.co_varnames[:3] != ("cmd", "mode", "path"):
@@ -30,7 +30,7 @@ def find_programs(script):
 
 
 def _program(found, folder):
-    """The program in front of which the image is that this link leads to, where it lies in this folder; else None."""
+    """Returns the program whose image this link leads to, if it lies in this folder; else None."""
     try:
         image = posix.readlink(found)
         if not image.endswith(".img"):
