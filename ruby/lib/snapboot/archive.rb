@@ -1,13 +1,12 @@
 # frozen_string_literal: true
 
 module Snapboot
-  # The boot archive of this program: what was worked out in earlier starts and still holds, because everything that it
-  # was made of is unchanged. Before Snapboot::Archive.set_up, and where there is no archive, every method is a cheap
-  # no-op.
+  # The boot archive of this program: results of earlier starts that still hold, because nothing they were made from has
+  # changed. Before Snapboot::Archive.set_up, and without an archive, every method is a cheap no-op.
   #
   # The environment has the settings: SNAPBOOT_ARCHIVE (a file, or `off`), SNAPBOOT_ARCHIVE_POLICY (`check`, `content`,
   # `trust`), SNAPBOOT_ARCHIVE_READONLY=1, SNAPBOOT_ARCHIVE_MAX (MB), SNAPBOOT_STATS=1, SNAPBOOT_LOG=1;
-  # SNAPBOOT_ARCHIVE_BACK_END=pure has CRuby do without the native part. SNAPBOOT_ARCHIVE_CODE, SNAPBOOT_ARCHIVE_LOOKUPS,
+  # SNAPBOOT_ARCHIVE_BACK_END=pure makes CRuby work without the native part. SNAPBOOT_ARCHIVE_CODE, SNAPBOOT_ARCHIVE_LOOKUPS,
   # SNAPBOOT_ARCHIVE_DATA and SNAPBOOT_ARCHIVE_GEMS are each `off` to leave out one of the PARTS.
   module Archive
     # Numbers of the kinds of entries in the file (docs/internals/archive-format.md).
@@ -18,18 +17,18 @@ module Snapboot
     INPUTS = { file: 0, directory: 1, absent: 2, variable: 3 }.freeze
     private_constant :INPUTS
 
-    # What can happen at a look-up, in the order of the numbers that a back end answers with.
+    # The outcomes of a look-up, in the order of the back end's numbers.
     EVENTS = %i[hit miss stale revalidated].freeze
 
-    # What the archive is used for: compiled code, what names of features lead to (and other searches of directories), parsed
-    # data files, and what RubyGems and Bundler find out.
+    # The uses of the archive: compiled code, the files that names of features lead to (and other searches of directories),
+    # parsed data files, and the results of RubyGems and Bundler.
     PARTS = %i[code lookups data gems].freeze
 
-    # What a variable says of a part.
+    # The values of a part's variable.
     SWITCH = { nil => true, "" => true, "on" => true, "1" => true, "off" => false, "0" => false }.freeze
     private_constant :SWITCH
 
-    # For Thread.handle_interrupt. By identity, since Object would get a number from being hashed, which programs see.
+    # For Thread.handle_interrupt. By identity, since hashing Object would give it a hash number, which programs can see.
     LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
     private_constant :LATER
 
@@ -39,9 +38,9 @@ module Snapboot
     @waiting = {}
 
     class << self
-      # Opens the archive, or gets ready to make it, and switches on what this runtime can take from it. Does nothing
-      # the second time, or where there can be no archive. Raises nothing. Returns whether there is an archive.
-      # +script+: the main script, or nil; +folder+: the working directory in which it was started, or nil for that of now.
+      # Opens the archive, or prepares to create it, and switches on the parts that this runtime supports. Does nothing the
+      # second time, or where no archive is possible. Raises nothing. Returns whether there is an archive. +script+: the main
+      # script, or nil; +folder+: the working directory in which it was started, or nil for the current one.
       def set_up(script = $PROGRAM_NAME, folder = nil)
         return enabled? if @was_set_up
 
@@ -71,20 +70,20 @@ module Snapboot
         enabled? && @parts.include?(name)
       end
 
-      # Where the archive is, or nil.
+      # The path of the archive, or nil.
       def place
         @back&.place
       end
 
-      # What tells one state of the file or directory at `path` (a String) from another: a frozen String to be taken
-      # BEFORE the file is read. nil where there is neither.
+      # Returns what distinguishes this state of the file or directory at `path` (a String) from others: a frozen String, to
+      # be taken BEFORE the file is read. nil if neither exists.
       def identity(path)
         @back&.identity(path)
       end
 
-      # The payload of the entry of that kind (:code, :data, :memo) and name (mostly a path), if all that it was made of
-      # is unchanged: a frozen binary String. nil otherwise. `context`: a String that describes what besides the inputs
-      # has to be as it was when it was stored (runtime, version ...); nil: nothing.
+      # Returns the payload of the entry of that kind (:code, :data, :memo) and name (mostly a path), a frozen binary String,
+      # if nothing it was made from has changed; nil otherwise. `context`: a String that describes what besides the inputs
+      # must be as it was when the payload was stored (runtime, version ...); nil: nothing.
       def fetch(kind, name, context: nil)
         return unless @back
 
@@ -93,10 +92,9 @@ module Snapboot
         payload
       end
 
-      # Queues an entry, which is written soon, or by `flush`. `inputs`: what the payload (a String) was made of, as an Array
-      # of [:file, path, identity], [:directory, path, identity], [:absent, path] and [:variable, name, value or nil],
-      # paths absolute. An identity of nil, or a file that has changed by the time of writing, and nothing is stored.
-      # Returns nil.
+      # Queues an entry, which is written soon, or by `flush`. `inputs`: what the payload (a String) was made from, as an
+      # Array of [:file, path, identity], [:directory, path, identity], [:absent, path] and [:variable, name, value or nil],
+      # paths absolute. If an identity is nil, or a file has changed by the time of writing, nothing is stored. Returns nil.
       def store(kind, name, inputs, payload, context: nil)
         return unless @back
 
@@ -105,27 +103,27 @@ module Snapboot
         nil
       end
 
-      # Writes what is queued, unless the archive is read-only. Returns nil.
+      # Writes the queue, unless the archive is read-only. Returns nil.
       def flush
         reason = @back&.flush
         log("nothing was stored: #{reason}") if reason
         nil
       end
 
-      # Whether list_tree and tree_state are there: they are part of the native back end alone.
+      # Whether list_tree and tree_state are available: only the native back end has them.
       def trees?
         @back.respond_to?(:list_tree)
       end
 
-      # Two frozen Strings for what the names below some directories depend on: the paths of these (absolute; an Array is
-      # given) and of all directories below them, with `links` also of those that links lead to; and the state that they are
-      # in. nil where nothing of it can be remembered: it has just changed, cannot be read, or the archive is not written.
+      # Returns two frozen Strings for what the names below some directories depend on: the paths of these (absolute; an
+      # Array is given) and of all directories below them, with `links` also of those that links lead to; and their state.
+      # nil if none of it can be remembered: it has just changed, cannot be read, or the archive is not written.
       def list_tree(paths, links)
         @back.list_tree(paths, links)
       end
 
-      # The state that the paths in the first String of list_tree are in, as a frozen String: another one as soon as a name
-      # is added or removed, or another thing is at one of the paths. nil where that has just happened.
+      # Returns the state of the paths in the first String of list_tree, as a frozen String. It differs as soon as a name is
+      # added or removed, or a path leads to another file. nil if that has just happened.
       def tree_state(paths)
         @back.tree_state(paths)
       end
@@ -139,8 +137,8 @@ module Snapboot
         nil
       end
 
-      # Calls the block when the file of that name (`psych.rb`) has been loaded by require, at once if it has been
-      # already. Returns nil.
+      # Calls the block when require has loaded the file of that name (`psych.rb`), at once if it was loaded earlier. Returns
+      # nil.
       def after_load(name, &block)
         return yield if $LOADED_FEATURES.any? { |feature| feature.end_with?("/#{name}") }
 
@@ -150,29 +148,29 @@ module Snapboot
       end
 
       # For `snapboot explain`. Calls `watcher.looked_up(event, path, took, found)` at every look-up of code, with :hit,
-      # :miss, :stale or :revalidated, how long that took (ns), with decoding the code, and whether the archive has found
-      # the file, too; `compiled_instead(path)` once Ruby has compiled what was not there; and `answered(name, took)` at
-      # other answers. Returns nil.
+      # :miss, :stale or :revalidated, how long that took (ns), including decoding, and whether the archive has found the
+      # file, too; `compiled_instead(path)` once Ruby has compiled missing code; and `answered(name, took)` at other answers.
+      # Returns nil.
       def watch(watcher)
         @watcher = watcher
         @back&.tell_look_ups
         nil
       end
 
-      # For the back end: a look-up of code has taken place. Takes the number of the event, the path, how long it took
-      # (ns), and whether the archive has found the file.
+      # For the back end: code was looked up. Takes the number of the event, the path, the duration (ns), and whether the
+      # archive has found the file.
       def tell_code(event, path, took, found)
         @listeners.each { |listener| listener.call(EVENTS[event], :code, path) }
         @watcher&.looked_up(EVENTS[event], path, took, found)
       end
 
-      # For the back end: Ruby has compiled the code that was not there.
+      # For the back end: Ruby has compiled the missing code.
       def tell_compiled(path)
         @watcher&.compiled_instead(path)
       end
 
-      # Returns what the block gives: an answer out of the archive, or nil or `missing` where it has none. `name`: what it is
-      # called where somebody watches.
+      # Returns the block's result: an answer out of the archive, or nil or `missing` if it has none. `name`: its name for
+      # the watcher.
       def answering(name, missing = nil)
         return yield unless @watcher
 
@@ -183,19 +181,19 @@ module Snapboot
         answer
       end
 
-      # For the back end: the file of that name, which `after_load` waits for, has been loaded.
+      # For the back end: the file of that name, which `after_load` waits for, was loaded.
       def tell_loaded(name)
         @waiting.delete(name)&.call
       end
 
-      # Numbers of look-ups so far by what became of them: a Hash from :hit, :miss, :stale and :revalidated.
+      # Returns the numbers of look-ups so far by outcome: a Hash from :hit, :miss, :stale and :revalidated.
       def counters
         EVENTS.zip(@back ? @back.counters : [0] * EVENTS.size).to_h
       end
 
-      # Calls the block and returns what it gives, or `otherwise` if it fails: what goes wrong here must not reach a program
-      # that can do without the archive. What another thread sends to this one (Thread#raise, Thread#kill, a timeout) is no
-      # failure of the block, and comes when it is done. `what`: the file or feature in question, for the log.
+      # Calls the block and returns its result, or `otherwise` if it fails: an error here must not reach a program that can
+      # work without the archive. An exception sent by another thread (Thread#raise, Thread#kill, a timeout) is no failure of
+      # the block, and is delivered after it. `what`: the file or feature in question, for the log.
       def attempt(what, otherwise = nil)
         Thread.handle_interrupt(LATER) do
           yield
@@ -212,8 +210,8 @@ module Snapboot
 
       private
 
-      # The back end of this runtime: an object with the methods that native.rb describes. nil, with the reason logged,
-      # where there is no archive.
+      # Returns the back end of this runtime: an object with the methods that native.rb describes. nil, with the reason
+      # logged, if there is no archive.
       def open_back(script, folder)
         return if ENV["SNAPBOOT_ARCHIVE"] == "off"
 

@@ -2,12 +2,12 @@
 
 # Entry of the Ruby front end. `snapboot freeze` starts `ruby -r THIS_FILE SCRIPT`.
 #
-# The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees neither
-# constants nor features of it. It may use nothing but core classes, because a library it required would be one that
-# the program finds loaded although it never required it.
+# The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees none of its
+# constants and features. It uses only core classes: the program would find any other library already loaded without having
+# required it.
 #
-# What is evaluated sees the local variables here. None has a name that is used there: Prism of Ruby 3.4 would compile code
-# that crashes.
+# Evaluated files see the local variables here. No name of these is used there: Prism of Ruby 3.4 would compile code that
+# crashes.
 front_end = Module.new
 load_file = lambda do |front_end_name, front_end_text = nil|
   front_end_file = "#{__dir__}/front_end/#{front_end_name}.rb"

@@ -1,8 +1,7 @@
 # frozen_string_literal: true
 
-# Switches the boot archive on, for the rest of this process: `require "snapboot/setup"` before anything else is loaded,
-# or RUBYOPT=-rsnapboot/setup. Where there can be no archive the program starts the ordinary way, and SNAPBOOT_LOG=1
-# says why.
+# Switches the boot archive on for the rest of this process: `require "snapboot/setup"` before anything else is loaded, or
+# RUBYOPT=-rsnapboot/setup. If no archive is possible, the program starts the ordinary way, and SNAPBOOT_LOG=1 shows why.
 require_relative "archive"
 
 Snapboot::Archive.set_up

@@ -1,7 +1,6 @@
 # frozen_string_literal: true
 
-# Stands where the program's main script will be: while freezing a bare interpreter or -e, Ruby is started on this file,
-# and after a thaw the front end swaps what Ruby reads from it for the code or script of this start. Its text runs only
-# if the front end could not take part. Its name is nobody else's: who has it in a string has read $0
-# (Early).
+# Takes the place of the program's main script: while freezing a bare interpreter or -e, Ruby is started on this file. After
+# a thaw the front end replaces the text that Ruby reads from it with the code or script of this start. The text below runs
+# only if the front end could not. The file's name is unique: code that holds it in a string has read $0 (Early).
 abort "snapboot: this Ruby did not let the front end take over the main script (#{RUBY_DESCRIPTION})"

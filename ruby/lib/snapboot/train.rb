@@ -1,13 +1,14 @@
 # frozen_string_literal: true
 
-# A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and tells at its end what was loaded.
+# A training run: `ruby -r THIS_FILE SCRIPT` runs the program as in an ordinary start, and reports at its end what was
+# loaded.
 #
-# It tells that in DIR/profile, entries as in the request: `module`, a record of each feature and the one whose
-# loading loaded it, in the order in which they began; what the script does before the first of them that is no part of Ruby:
-# `gem`, a record of the name and the version of each gem that is active then, `path` for what is in front of $LOAD_PATH;
+# The report is DIR/profile, entries as in the request: `module`, a record of each feature and the one whose loading loaded
+# it, in the order in which their loading began; what the script does before the first of them that is no part of Ruby:
+# `gem`, a record of the name and the version of each gem active then, and `path` for the directories in front of $LOAD_PATH;
 # `searched` for each folder that was added to $LOAD_PATH at any time; `ran` for each file that was loaded and is no feature;
-# `activated` for each gem that may be active before the program asks for it; `changed` for each variable that is not as it
-# was. A run that ends without exit handlers tells nothing. The program sees no constants or features of it.
+# `activated` for each gem that may be active before the program asks for it; `changed` for each variable that has changed. A
+# run that ends without exit handlers reports nothing. The program sees no constants or features of it.
 training = Module.new
 %w[channel activations].each { |name| training.module_eval(File.read("#{__dir__}/front_end/#{name}.rb")) }
 training.module_eval do
@@ -31,7 +32,7 @@ training.module_eval do
     def start
       leave_no_feature
       watch
-      # What is registered first is called last.
+      # The handler registered first is called last.
       at_exit { tell if Process.pid == @process }
     end
 
@@ -44,12 +45,12 @@ training.module_eval do
       end.enable
     end
 
-    # Ruby lists a feature when it is loaded, behind those that it requires.
+    # Ruby lists a feature when it is loaded, after those that it requires.
     def watch
       TracePoint.new(:script_compiled) do |event|
         path = event.instruction_sequence.path
         frames = caller_locations
-        # Nobody loads the main script.
+        # The main script has no loader.
         next if event.eval_script || @begun.key?(path) || frames.empty?
 
         note_searched
@@ -73,7 +74,7 @@ training.module_eval do
       defined?(Gem.loaded_specs) ? Gem.loaded_specs.map { |name, spec| [name, spec.version.to_s] } : []
     end
 
-    # What the script itself has put in front.
+    # Returns what the script itself has inserted in front.
     def added(paths)
       of_gems = defined?(Gem.loaded_specs) ? Gem.loaded_specs.each_value.flat_map(&:full_require_paths) : []
       front = paths.take_while { |path| !@load_path.include?(path) }

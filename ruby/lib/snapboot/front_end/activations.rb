@@ -1,20 +1,19 @@
 # frozen_string_literal: true
 
-# Gems that a program activates while it goes on, as RubyGems does when the first feature of one is required.
+# Finds gems that a program activates while it runs, as RubyGems does when their first feature is required.
 #
-# To activate one before anybody asks makes no difference where nothing in it has the name of a feature that is found
-# elsewhere, since whoever requires that gets the same file before and after, and where RubyGems would take no other version:
-# see Learnt.
+# Activating a gem early makes no difference if none of its features has the name of a feature found elsewhere, since
+# `require` then finds the same file before and after, and if RubyGems would choose no other version: see Learnt.
 class Activations
-  # What RubyGems writes beside the extensions that it has built, for each gem under the same names.
+  # Files that RubyGems writes beside the extensions of each gem, always with the same names.
   BUILD_FILES = ["gem.build_complete", "gem_make.out", "mkmf.log"].freeze
 
-  # Those that are active now.
+  # Remembers the gems that are active now.
   def initialize
     @before = active.keys
   end
 
-  # Those that were activated since, and have no such names: "NAME VERSION" of each, in that order.
+  # Returns the gems activated since that share no feature names: "NAME VERSION" of each, in that order.
   def early
     active.except(*@before).filter_map { |name, spec| "#{name} #{spec.version}" if alone?(spec) }
   end
@@ -31,14 +30,14 @@ class Activations
     folders.product(others).none? { |own, other| share?(own, other) }
   end
 
-  # Whether a feature of one folder has the name of one in the other.
+  # Whether the folders have a feature of the same name.
   def share?(own, other)
     (entries(own) & entries(other)).any? do |name|
       !name.end_with?("/") || share?("#{own}/#{name}", "#{other}/#{name}")
     end
   end
 
-  # What is in a folder, as `require` names it; folders with a slash behind their name.
+  # Returns the contents of a folder under the names for `require`; folders end with a slash.
   def entries(folder)
     @entries ||= {}
     @entries[folder] ||= (Dir.children(folder) - BUILD_FILES).map do |name|

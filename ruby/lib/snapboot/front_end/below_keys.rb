@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# What lies below the keys of Hashes and the items of Sets that are no Strings themselves, for StartComparison. A text there
-# is not made anew: the Hash would look for its key in the wrong place, since it goes by what the whole key was.
+# Finds what lies below keys of Hashes and items of Sets that are not Strings themselves, for StartComparison. A text there
+# cannot be made anew: the Hash would look for its key in the wrong place, since it uses the hash of the original key.
 class BelowKeys
-  # So far below objects that have their own idea of what they are.
+  # The depth of the search below objects that define their own equality.
   DEEPEST = 3
-  # They are what they hold.
+  # The equality of these follows from their contents.
   CONTAINERS = [Array, Hash, Struct, Range, *(Data if defined?(Data.define))].freeze
-  # They are equal to nothing else, whatever they hold.
+  # These equal nothing else, whatever they hold.
   ALONE = [Module, Proc, Method, UnboundMethod, Thread, IO].freeze
   BY_IDENTITY = Hash.instance_method(:compare_by_identity?)
 
@@ -25,7 +25,7 @@ class BelowKeys
 
   private
 
-  # By the number of steps, since what was met far below something may be a key itself.
+  # Remembers the depth as well, since an object met deep below another may be a key itself.
   def look(object, depth)
     return if depth > DEEPEST || @found.fetch(object, DEEPEST + 1) <= depth
 
@@ -37,7 +37,7 @@ class BelowKeys
     ObjectSpace.reachable_objects_from(object)&.each { |it| look(it, depth) }
   end
 
-  # Whether objects of that class have Ruby's own idea of what they are.
+  # Whether objects of that class have Ruby's own identity-based equality.
   def alone?(type)
     ObjectPaths::METHOD.bind_call(type, :hash).owner.equal?(Kernel)
   rescue NameError

@@ -1,16 +1,17 @@
 # frozen_string_literal: true
 
-# The boot archive of a thawed process: what its image lacks is loaded from there, as in an ordinary start by `snapboot run`.
+# The boot archive of a thawed process: files that the image lacks are loaded from it, as in an ordinary start by `snapboot
+# run`.
 #
-# For images of the store alone, whose request names the file +archive+ that switches one on. Nothing is opened, nor looked
-# at, before Ruby loads a file after the thaw. What waits for that is `RubyVM::InstructionSequence.load_iseq`, which Ruby
-# asks for the code of each file before it compiles it: the frame of that method is gone when the file runs, so that no
-# backtrace shows it, as it would show a `require` of ours. The archive puts its own one in its place.
+# Used only for images of the store, whose request names the file +archive+ that switches an archive on. Nothing is opened or
+# read before Ruby loads a file after the thaw. The hook is `RubyVM::InstructionSequence.load_iseq`, which Ruby calls for the
+# code of each file before it compiles it: its frame is gone when the file runs, so no backtrace shows it, as it would show a
+# `require` of ours. The archive then replaces this method with its own.
 class BootArchive
   CODE = RubyVM::InstructionSequence
-  # So few files are compiled before the archive could be open.
+  # At least this many files are compiled before the archive is opened.
   FEW = 2
-  # As Ruby and RubyGems have it, before the program can change it.
+  # The method of Ruby and RubyGems, before the program can change it.
   REQUIRE = Kernel.instance_method(Kernel.private_method_defined?(:gem_original_require) ? :gem_original_require : :require)
   # By identity, see ruby/lib/snapboot/archive.rb.
   LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
@@ -23,8 +24,7 @@ class BootArchive
     @loaded = 0
   end
 
-  # To be called right before the freeze. Does nothing where the program has a provider of code of its own, such as an
-  # archive.
+  # Call right before the freeze. Does nothing if the program has a provider of code of its own, such as an archive.
   def settle
     return if CODE.respond_to?(:load_iseq)
 
@@ -34,7 +34,7 @@ class BootArchive
     @waits = true
   end
 
-  # Ruby is about to load this file. Returns its code, or nil where Ruby is to compile it.
+  # Called when Ruby is about to load this file. Returns its code, or nil if Ruby should compile it.
   def code_of(path)
     return unless @waits && @telling.folder && (@loaded += 1) > FEW
 

@@ -1,30 +1,30 @@
 # frozen_string_literal: true
 
-# Which gems Bundler looks up while the program boots. It has RubyGems list all that are installed and puts them into an
-# index; there it looks for what the lock names, and nothing else counts. It keeps the index, in which it will look for the
-# rest of the lock (gems of groups that were not set up). RubyGems then has the gems of the bundle only. An index of a
-# Bundler that is not known here is not watched: then all gems count.
+# Records which gems Bundler looks up while the program boots. Bundler lets RubyGems list all installed gems, puts them into
+# an index, and looks there for the gems of the lock file; nothing else counts. It keeps the index, in which it will look for
+# the rest of the lock file (gems of groups that were not set up). From then on RubyGems has only the gems of the bundle. If
+# the index belongs to an unfamiliar version of Bundler, it is not watched, and all gems count.
 class BundleLists
   INDEX = "Bundler::Index"
   SOURCE = "Bundler::Source::Rubygems"
   BY_NAME = %i[local_search search_all].freeze
   OF_ALL = %i[each spec_names size inspect].freeze
-  # They go through another index, to be put together.
+  # These go through another index to merge it.
   COPYING = %i[use merge! initialize_copy].freeze
-  # These come down to the others, or add to the index.
+  # These call the others, or add to the index.
   REST = %i[<< == [] add add_source all_specs dependencies_eql? dependency_names duplicates empty? search sort_specs sources
             specs subset? unmet_dependency_names unsorted_search].freeze
 
-  # +lists+ is told what counts; +wrappers+ watch.
+  # +lists+ receives the names that count; +wrappers+ watch.
   def initialize(lists, wrappers)
     @lists = lists
     @wrappers = wrappers
-    # The folders of each index of what is installed.
+    # The folders of each index of installed gems.
     @indexes = {}.compare_by_identity
     @watched = {}
   end
 
-  # Starts noting, at once or when Bundler is loaded.
+  # Starts recording, at once or when Bundler is loaded.
   def watch
     [INDEX, SOURCE].each { |name| watch_class(Object.const_get(name)) if loaded?(name) }
     name_of = Module.instance_method(:name)
@@ -34,7 +34,7 @@ class BundleLists
     @trace.enable
   end
 
-  # Stops noting, and tells what may yet be looked for.
+  # Stops recording, and reports what may be looked up later.
   def finish
     @trace.disable
     return if @indexes.empty?
@@ -70,7 +70,7 @@ class BundleLists
     end
   end
 
-  # Naming the index has Bundler load it.
+  # Naming the index makes Bundler load it.
   def knows_index?
     Bundler::Index && @knows_index
   end
@@ -111,7 +111,7 @@ class BundleLists
     end
   end
 
-  # +wanted+: a name, a name and a version, or what has both.
+  # +wanted+: a name, a name and a version, or an object that has both.
   def note(wanted, folders)
     name, version = wanted.respond_to?(:version) ? [wanted.name, wanted.version] : wanted
     name = name.name if name.respond_to?(:name)

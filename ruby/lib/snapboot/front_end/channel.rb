@@ -1,20 +1,20 @@
 # frozen_string_literal: true
 
-# The front end's end of the channel: what it asks of the freezer, in this same process, and how it reports to
-# `snapboot freeze`.
+# The front end's end of the channel: its requests to the freezer, in this same process, and its reports to `snapboot
+# freeze`.
 #
-# Defined in crates/channel. The freezer stands in front of the C library's `readlink` and answers for a name that no file
-# has; where there is no freezer, as in some tests, there is no answer.
+# crates/channel defines it. The freezer intercepts the C library's `readlink` and answers for a name that no file has.
+# Without a freezer, as in some tests, no request is answered.
 module Channel
   NAME = "snapboot:"
-  # What is asked.
+  # The requests.
   PHASE, ENVIRONMENT, UNFREEZE, RESTARTS = %w[phase environment unfreeze restarts].freeze
   ARM, DISARM, IS_ARMED = %w[arm disarm is_armed].freeze
   ATTRIBUTES, RENEW, END_OF_PROCESS = %w[attributes renew end].freeze
   TRIAL, ASIDE, LOOK_UP, LOOKED_UP = %w[trial aside look_up looked_up].freeze
-  # Who reads.
+  # The phases: who reads.
   OF_RUNTIME, OF_FRONT_END, OF_PROGRAM, OF_TRIAL = ["runtime", "front end", "program", "trial"].freeze
-  # What was read.
+  # The kinds of events: what was read.
   VARIABLE, ALL_VARIABLES, EXECUTED, FACT, EARLY, FOREIGN = %w[variable variables executed fact early foreign].freeze
   # The fields of an event.
   EVENT = %w[kind phase subject reader place detail renewed].freeze
@@ -23,19 +23,19 @@ module Channel
   READLINK = File.method(:readlink)
   private_constant :READLINK
 
-  # The answer; nil where there is none.
+  # Returns the answer, or nil if there is none.
   def self.call(request, argument = "")
     READLINK.call("#{NAME}#{request}=#{argument}")
   rescue SystemCallError
     nil
   end
 
-  # The value of an entry with several fields.
+  # Encodes several fields as the value of one entry.
   def self.record(*fields)
     fields.map { |field| field.to_s.b.delete("\0").then { |bytes| "#{bytes.bytesize}:".b << bytes } }.join
   end
 
-  # The fields of such a value, as bytes. What is cut off is left out.
+  # Decodes the fields of such a value, as bytes. Drops a truncated field.
   def self.fields(record)
     found = []
     rest = record.b

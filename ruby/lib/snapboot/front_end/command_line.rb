@@ -47,7 +47,7 @@ class CommandLine
     end
   end
 
-  # The rest of the word, or the next one; nil when there is none: Ruby itself then says so.
+  # Returns the rest of the word, or the next word; nil if there is none: Ruby itself then reports that.
   def argument(word)
     word.size > 2 ? word[2..] : @words.shift
   end

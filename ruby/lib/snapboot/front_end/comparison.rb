@@ -1,21 +1,21 @@
 # frozen_string_literal: true
 
-# What is in a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
+# The contents of a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
 #
-# Each string, and each number or truth value that an object keeps, with the secrets taken out, becomes a digest. To be used
-# in a process that is not frozen, since it leaves much behind.
+# Each string, and each number or truth value that an object keeps, with the secrets taken out, becomes a digest. Use this
+# only in a process that is not frozen, since it leaves many objects behind.
 class Comparison
   SIZE = 8
-  # Kinds of values that are no strings.
+  # Kinds of values other than strings.
   PLAIN = [Integer, Float, TrueClass, FalseClass, NilClass].freeze
-  # As many objects are named.
+  # At most this many objects are named.
   MAX = 20
   VARIABLES = Kernel.instance_method(:instance_variables)
   VALUE = Kernel.instance_method(:instance_variable_get)
   CLASS = Kernel.instance_method(:class)
   NAME = Module.instance_method(:name)
 
-  # +patterns+: what is taken out. +own+: strings that belong to the front end.
+  # +patterns+: the secrets to take out. +own+: strings that belong to the front end.
   def initialize(directory, patterns, own)
     require "digest"
     @own_texts = own
@@ -23,14 +23,14 @@ class Comparison
     @marks = patterns.keys.each_with_index.map { |text, index| [text, "\0#{index}\0".b] }
   end
 
-  # Writes the digests of all.
+  # Writes the digests of all contents.
   def write
     @own = [digests = {}]
     contents { |content| digests[digest(content)] = true }
     File.binwrite("#{@directory}/texts", digests.keys.sort.join)
   end
 
-  # Who holds what another boot lacks, in words.
+  # Describes in words who holds what another boot lacks.
   def derived
     file = "#{@directory}/suspects"
     return [] unless File.exist?(file)
@@ -47,7 +47,7 @@ class Comparison
     Digest::MD5.digest(content).byteslice(0, SIZE)
   end
 
-  # Yields each content with its holder, where that is known.
+  # Yields each content with its holder, if the holder is known.
   def contents(&block)
     own = [@directory, *@own_texts, *@marks.flatten].to_h { |text| [text.__id__, true] }
     strings = ObjectSpace.each_object(String).to_a
@@ -70,7 +70,7 @@ class Comparison
     bytes
   end
 
-  # The numbers and truth values in its instance variables.
+  # Returns the numbers and truth values in the instance variables of an object.
   def values(object)
     return if object.equal?(self)
 
@@ -80,7 +80,7 @@ class Comparison
     end
   end
 
-  # Those in hashes.
+  # Yields those in hashes.
   def hashes
     ObjectSpace.each_object(Hash).to_a.each do |hash|
       next if !hash.instance_of?(Hash) || hash.compare_by_identity? || @own.any? { |own| own.equal?(hash) }
@@ -92,7 +92,7 @@ class Comparison
     end
   end
 
-  # In words, for those that are held by an instance variable, a constant or a Hash.
+  # Names the holders of those held by an instance variable, a constant or a Hash.
   def name_holders(found)
     wanted = {}.compare_by_identity
     found.each { |content, holders| holders.each { |holder| wanted[holder] = content } }

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# Ruby's just-in-time compilers, and which of them an image can hold the code of.
+# Ruby's just-in-time compilers, and which of them leave code that an image can hold.
 class Compilers
   # The first version whose YJIT can be frozen: see YJIT in crates/runtime jit.rs.
   YJIT_SINCE = "3.3"
   NAMES = %i[YJIT RJIT MJIT].freeze
-  # An option that asks for YJIT.
+  # An option that enables YJIT.
   YJIT_OPTION = /\A--(?:enable[-=](?:\w+,)*)?y?jit\b/
 
-  # Why this process cannot be frozen now; nil when it can. YJIT's code lies in anonymous memory, as do the tables that say
-  # what it relies on. MJIT compiles with processes and files, and nobody has tried RJIT.
+  # Returns why this process cannot be frozen now; nil if it can. YJIT's code lies in anonymous memory, and so do the tables
+  # of its assumptions. MJIT compiles with processes and files, and RJIT is untested.
   def self.refusal
     name = NAMES.find { |it| RubyVM.const_defined?(it) && RubyVM.const_get(it).enabled? }
     return if name.nil? || (name == :YJIT && RUBY_VERSION >= YJIT_SINCE)
@@ -18,8 +18,8 @@ class Compilers
       "Turn it off."
   end
 
-  # Why no start of this Ruby is quiet: it has no YJIT, warns of an option for it, and goes on. nil when it does not.
-  # +options+: the interpreter's.
+  # Returns why each start of this Ruby prints a warning: it has no YJIT, warns about an option for it, and goes on. nil if
+  # it does not. +options+: the interpreter's.
   def self.warning(options)
     return if RubyVM.const_defined?(:YJIT)
 

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What a process learns when it starts: read once while freezing, read again after the thaw.
+# Facts that a process learns when it starts: read once while freezing, read again after the thaw.
 class Context
   # The command line of this process; set by #renew.
   attr_reader :words
 
-  # What notes where the time of this start goes, for `snapboot explain`, or nil.
+  # Records where the time of this start goes, for `snapboot explain`; or nil.
   attr_reader :spans
 
   # The umask that the program has set while it booted, or nil.
@@ -22,7 +22,7 @@ class Context
   # The SecretValues that the program keeps, or nil.
   attr_writer :secrets
 
-  # To be made right before the freeze. +seeding+ has seen the program boot; +settings+ are settled.
+  # Create this right before the freeze. +seeding+ has watched the boot; +settings+ are settled.
   def initialize(request, environment, seeding, settings)
     @request = request
     @settings = settings
@@ -35,7 +35,7 @@ class Context
     @encoding = Encoding.find("locale")
   end
 
-  # What the user has to know.
+  # Returns what the user should know.
   def warnings
     @randomness.warnings
   end
@@ -45,14 +45,14 @@ class Context
     @randomness.position
   end
 
-  # Reads the new command line. Runs the ordinary command instead when a standard stream is closed: Ruby fills such
-  # holes when it starts.
+  # Reads the new command line. Starts the ordinary command instead if a standard stream is closed: Ruby fills such holes
+  # when it starts.
   def read_command_line
     take_words(File.binread(@command_line_file))
     fall_back("a standard stream is closed") if hole?
   end
 
-  # Does what can be done before the thaw without an effect.
+  # Runs the parts of a thaw that have no effect.
   def warm_up
     take_words(@settings.command_line)
     hole?
@@ -89,8 +89,8 @@ class Context
     Settings::ARGUMENTS.replace(arguments.each(&:freeze))
   end
 
-  # Runs the original command the ordinary way. Does not return. Says +reason+ in the words in which crates/launcher
-  # fallback.rs and context.py say theirs.
+  # Starts the original command the ordinary way. Does not return. Shows +reason+ in the words that crates/launcher
+  # fallback.rs and context.py use.
   def fall_back(reason)
     refuse_rehearsal(reason) if ENV.key?("SNAPBOOT_REHEARSE")
     log("snapboot: #{reason}; starting the ordinary way\n") unless ["", "0"].include?(ENV.fetch("SNAPBOOT_LOG", ""))
@@ -101,7 +101,7 @@ class Context
 
   private
 
-  # What the boot has changed in the environment is nothing to an ordinary start.
+  # An ordinary start gets the environment without the changes of the boot.
   def started_with
     entries = File.binread("/proc/self/environ").split("\0").map { |entry| entry.split("=", 2) }
     entries.select { |_, value| value }.reverse.to_h
@@ -120,7 +120,7 @@ class Context
     fall_back("the locale has another encoding than the one that the image was made in")
   end
 
-  # `snapboot freeze` tries whether this thaws, and wants nothing of the program to run.
+  # A trial thaw by `snapboot freeze` runs nothing of the program.
   def refuse_rehearsal(reason)
     log("snapboot: #{reason}\n")
     exit!(125)
@@ -129,25 +129,26 @@ class Context
   def log(line)
     STDERR.syswrite(line) unless STDERR.close_on_exec? # see #hole?
   rescue IOError, SystemCallError
-    nil # nobody hears it
+    nil # nobody can read the message
   end
 
-  # True when a standard stream was closed. Its number may by now belong to a descriptor that Ruby has opened for itself
-  # after the fork; such a one is closed on exec, as no descriptor is that a process starts with.
+  # True if a standard stream was closed. Its number may by now belong to a descriptor that Ruby has opened for itself after
+  # the fork. Such a descriptor is closed on exec; one that a process starts with is not.
   def hole?
     STDIN.close_on_exec? || STDOUT.close_on_exec? || STDERR.close_on_exec?
   rescue SystemCallError
     true
   rescue IOError
-    false # the program has closed it while freezing, which it would do each time
+    false # the program closed it while freezing, as it would in each start
   end
 
-  # What cannot be ASCII is no text to Ruby in an ASCII locale.
+  # Outside of ASCII, a word is binary to Ruby in an ASCII locale.
   def binary?(word)
     @encoding == Encoding::US_ASCII && !word.ascii_only?
   end
 
-  # A handler that the program has set while freezing would have replaced the inherited disposition; Ruby's own do not.
+  # If the program set a handler while freezing, it would have replaced the inherited disposition; Ruby's own handlers do
+  # not.
   def leave_ignored(signal)
     handler = trap(signal, "IGNORE")
     trap(signal, handler) if handler.is_a?(Proc)

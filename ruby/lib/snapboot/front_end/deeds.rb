@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# What a feature does while it is loaded, as far as Ruby comes to a method of its own for that: handlers that it registers,
-# processes that it starts, files that it makes, methods that it adds to the classes of others. Nothing of this is ever
-# undone: this is made in a child that ends for good.
+# Records effects of a feature while it is loaded, if they come through methods of Ruby: exit and signal handlers, started
+# processes, created files, methods added to existing classes. The hooks are never removed: this is only created in a child
+# that ends for good.
 class Deeds
-  # What methods of these objects do.
+  # The effects of methods of these objects.
   CALLS = {
     [Kernel, Kernel.singleton_class] =>
       { at_exit: "has an exit handler (at_exit)", trap: "has a handler of a signal (trap)" },
@@ -16,7 +16,7 @@ class Deeds
     ].to_h { |name| [name, "sets variables of the environment"] }
   }.freeze
   WRITING = File::WRONLY | File::RDWR | File::CREAT
-  # What the maker of a file or folder gives it who removes it at its end.
+  # The flag with which libraries create a file or folder that they remove at the end.
   TEMPORARY = File::EXCL
   TEMPORARY_MODE = 0o700
   # Labels of the code of a file, outside of all methods and classes.
@@ -24,16 +24,16 @@ class Deeds
   NAME = Module.instance_method(:inspect)
   private_constant :NAME
 
-  # +trial+ is told.
+  # +trial+ receives the effects.
   def initialize(trial)
     @trial = trial
     @temporary = []
-    # Nobody asks them what they are: they may have methods of their own for that.
+    # By identity, without calling methods that the objects may define.
     @there = {}.compare_by_identity
     ObjectSpace.each_object(Module) { |owner| @there[owner] = true }
   end
 
-  # Starts noting.
+  # Starts recording.
   def watch
     CALLS.each do |owners, names|
       owners.product(names.to_a) { |owner, (name, event)| wrap(owner, name) { @trial.note(event) } }
@@ -48,7 +48,7 @@ class Deeds
     watch_methods
   end
 
-  # Removes what was made for the time of a process, as its maker would have done at its end.
+  # Removes temporary files and folders, as their creator would have done at its end.
   def clean_up
     @temporary.reverse_each do |path|
       File.directory?(path) ? Dir.rmdir(path) : File.unlink(path)
@@ -59,7 +59,7 @@ class Deeds
 
   private
 
-  # Has the block called with the arguments before the method.
+  # Calls the block with the arguments before the method.
   def wrap(owner, name, &before)
     return unless owner.method_defined?(name, false) || owner.private_method_defined?(name, false)
 
@@ -79,8 +79,8 @@ class Deeds
     read(path) unless writes
   end
 
-  # A file whose name starts in the current directory is another one, or none, in each start made elsewhere. A program of
-  # this folder is started there, and an image of it may depend on what the folder holds; a tool is started anywhere.
+  # A file named relative to the current directory is another one, or missing, in a start elsewhere. A program of this folder
+  # is started there, and its image may depend on the folder's contents; a tool is started anywhere.
   def read(path)
     name = path.respond_to?(:to_path) ? path.to_path : path
     return unless name.is_a?(String) && !name.start_with?("/", "|") && File.file?(name)
@@ -97,7 +97,7 @@ class Deeds
     @trial.note(is_temporary ? "makes a temporary file or folder" : "#{event} #{path}")
   end
 
-  # Methods that are added to modules that were there before.
+  # Records methods that are added to modules which already existed.
   def watch_methods
     there = @there
     trial = @trial

@@ -2,33 +2,33 @@
 
 # One freeze, from the start of Ruby to the main part of the thawed program.
 class FreezeRun
-  # Those of RUBIES in crates/runtime probe.rs, which has refused all others before.
+  # The versions of RUBIES in crates/runtime probe.rs, which has already refused all others.
   VERSIONS = %w[3.1 3.2 3.3 3.4].freeze
   EXPECTED = "CRuby #{VERSIONS.first} to #{VERSIONS.last}".freeze
-  # An object is old, and left alone by the short garbage collections, after surviving this many. Compacting as well was
-  # measured (bare Ruby, a large web application): no faster thaw, no faster first request, so it is not done.
+  # An object is old, and skipped by minor garbage collections, after surviving this many. Compacting as well was measured
+  # (bare Ruby, a large web application): no faster thaw, no faster first request, so it is not done.
   COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
-  # The files that load what training runs have shown.
+  # The files that load the features of training runs.
   LEARNING = %w[process_state deeds globals trial learnt].freeze
   SECRETS = %w[secret_values comparison].freeze
-  # Those that look at all that a boot holds.
+  # The files that walk through all that a boot holds.
   COMPARING = %w[object_paths object_code below_keys process_roots start_comparison].freeze
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
-  # Which process this is, for Snapboot.state.
+  # The state of this process for Snapboot.state.
   attr_reader :state
 
-  # What notes where the time of a thaw goes, or nil.
+  # Records where the time of a thaw goes; or nil.
   attr_reader :spans
 
   # The BootArchive of an image of the store, or nil.
   attr_reader :archive
 
-  # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by its name.
+  # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by name.
   def initialize(feature, load_file)
     @feature = feature
     @load_file = load_file
@@ -36,7 +36,7 @@ class FreezeRun
     @state = :freezing
   end
 
-  # Sets the freeze up; it happens when Ruby is about to parse the main script.
+  # Sets up the freeze, which happens when Ruby is about to parse the main script.
   def start
     Reads.phase(Channel::OF_FRONT_END)
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
@@ -60,7 +60,7 @@ class FreezeRun
     take_main_script
   end
 
-  # Freezes here, when the program waits for it. Returns nil, in the thawed process.
+  # Freezes here, if the program waits for it. Returns nil, in the thawed process.
   def freeze_point
     return unless @waiting
 
@@ -74,11 +74,11 @@ class FreezeRun
 
   private
 
-  # An image of the store has its starts tell what else they load.
+  # Starts from an image of the store report what else they load.
   def prepare_telling
     return if @request.value("profile").nil?
 
-    # Here, since what is loaded without need is a part of each thaw.
+    # Loaded here, since every loaded file costs each thaw time.
     %w[activations telling].each { |name| @load_file.call(name) }
     @telling = Telling.new(@request)
     return if @request.value("archive").nil?
@@ -100,14 +100,14 @@ class FreezeRun
     @report.user_mistake(e.message)
   end
 
-  # Ends the freeze where there is a reason.
+  # Ends the freeze if there is a reason.
   def refuse(reason)
     @report.user_mistake(reason) if reason
   end
 
   def take_main_script
     ignore_last_feature
-    # Ruby drops an empty script at once, and comes straight to its end.
+    # Ruby drops an empty script at once, and goes straight to its end.
     return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
@@ -118,7 +118,7 @@ class FreezeRun
                          "Expected: #{EXPECTED} as its authors or Debian build it; this is #{RUBY_DESCRIPTION}.")
   end
 
-  # `snapboot freeze` has Ruby require one feature more, which does not exist; only PrismScript has a use for it.
+  # `snapboot freeze` lets Ruby require one more feature, which does not exist; only PrismScript uses it.
   def ignore_last_feature
     main = TOPLEVEL_BINDING.receiver
     main.define_singleton_method(:require) { |_| main.singleton_class.__send__(:remove_method, :require) }
@@ -134,8 +134,8 @@ class FreezeRun
     run_main
   end
 
-  # Nothing that goes wrong in the front end's own code is to look like an error of the program. While freezing it is
-  # reported, in a thawed process the program is started the ordinary way.
+  # An error in the front end's own code must not look like an error of the program. While freezing it is reported; in a
+  # thawed process the program is started the ordinary way.
   def guard
     yield
   rescue StandardError, ScriptError => e
@@ -143,9 +143,9 @@ class FreezeRun
     @context.fall_back("unexpected #{Report.described(e, @directory)}")
   end
 
-  # Everything that the frozen process shall have done.
+  # Everything that the frozen process must have done.
   def boot
-    # The -r libraries are loaded: from now on nothing of the front end is to be seen.
+    # The -r libraries are loaded: from now on the front end must be invisible.
     $LOADED_FEATURES.delete(@feature)
     check_syntax
     inputs = Inputs.new(@directory)
@@ -173,7 +173,7 @@ class FreezeRun
     @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
   end
 
-  # Loads what training runs have shown.
+  # Loads the features of training runs.
   def load_learnt
     return if @request.list("learnt").empty?
 
@@ -187,28 +187,28 @@ class FreezeRun
     @report.program_failed(e, @directory)
   end
 
-  # Whether the script loads something, and does so at each start.
+  # Whether the script loads something in each start.
   def left_to_script?
     @request.main == :script && !@waiting && main_source.match?(/\b(require|load)/)
   end
 
-  # The text of the main part as bytes; empty when the image is to be told.
+  # Returns the text of the main part as bytes; empty if the image gets it later.
   def main_source
     case @request.main
     when :script then File.binread(@request.value("script"))
-    when :code then @request.command.code.to_s.b # none where options are combined with it, as in -ne
+    when :code then @request.command.code.to_s.b # none if options are combined with it, as in -ne
     else ""
     end
   end
 
-  # Refuses what can never run. An image that says so at every start would be right as well, but the freeze is where somebody
-  # is looking.
+  # Refuses a script that can never run. An image that reports the error at every start would also be correct, but the user
+  # is watching the freeze.
   def check_syntax
     error = MainSyntax.new(@request).error
     @report.program_failed(error, @directory, "it has a syntax error, which ends each of its starts") if error
   end
 
-  # Returns in the thawed process. The freezing one ends in here.
+  # Returns in the thawed process. The freezing process ends in here.
   def freeze
     run_before_freeze
     guard { freeze_program }
@@ -235,7 +235,7 @@ class FreezeRun
     warm_up
     @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
     Channel.call(Channel::ARM)
-    # A large request makes malloc merge what the collections have freed: now, not page by page in every thaw.
+    # A large request makes malloc merge what the collections have freed: now, instead of page by page in every thaw.
     String.new(capacity: MERGING_REQUEST)
     child = Process.fork
     end_freezing(child) if child
@@ -243,11 +243,11 @@ class FreezeRun
     @state = :thawed
     @context.read_command_line
     @exit.remember_descriptors
-    # `snapboot freeze` looks at which pages a thaw has written to up to here, and ends the process.
+    # `snapboot freeze` looks at the pages that a thaw has written to up to here, and ends the process.
     Process.kill(:STOP, Process.pid) if ENV.key?("SNAPBOOT_REHEARSE")
   end
 
-  # Finds what the program keeps of its secrets. Ends where nothing is frozen, and that is compared with another boot.
+  # Finds where the program keeps its secrets. Ends here if nothing is frozen, and the process is compared with another boot.
   def settle_secrets
     compares = @request.value("compares_secrets") == "1"
     unless @request.list("secret").empty?
@@ -261,11 +261,11 @@ class FreezeRun
     @report.finish(Report::WRITTEN) if compares
   end
 
-  # Finds what the program keeps of facts about its start. Ends where nothing is frozen, and that is compared with another
-  # start.
+  # Finds where the program keeps facts about its start. Ends here if nothing is frozen, and the process is compared with
+  # another start.
   def settle_evidence
     @context.evidence = @evidence
-    # Where the program has called, its own frames hold what nobody can look into.
+    # If the program has called, nobody can look into its own frames.
     unless @is_called
       @evidence.settle(@asked, @secrets, @report) do
         COMPARING.each(&@load_file)
@@ -276,7 +276,7 @@ class FreezeRun
     @report.finish(Report::WRITTEN) if @evidence.other?
   end
 
-  # Paths of all that the program holds.
+  # Returns the paths of all that the program holds.
   def object_paths
     renewed, kept = @environment.kept
     directory = Dir.pwd
@@ -322,13 +322,13 @@ class FreezeRun
     @origins&.report_to(@report)
     Times.new(@request.directory).kept.each { |kind, name| @report.add(kind.to_s, name) }
     @inputs = @gem_lists = @reads = @origins = nil
-    # A feature that is always there: makes Ruby index the changed list of features now.
+    # This feature is always there: the call makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
     COLLECTIONS.times { GC.start }
   end
 
-  # Runs what a thaw will run, as far as that has no effect, so that the inline caches are filled and the methods found:
-  # each of them is a page that a thaw would have to write.
+  # Runs the parts of a thaw that have no effect, so that inline caches are filled and methods are found: each of them is a
+  # page that a thaw would otherwise write to.
   def warm_up
     2.times do
       @context.warm_up
@@ -361,7 +361,7 @@ class FreezeRun
     sleep
   end
 
-  # After the thaw: lets Ruby run what the new command line says.
+  # After the thaw: lets Ruby run the new command line.
   def run_main
     options = guard { @request.main == :script ? take_script : take_command }
     after_thaw
@@ -380,7 +380,7 @@ class FreezeRun
     nil
   end
 
-  # Returns the CommandLine whose options are still to be obeyed.
+  # Returns the CommandLine whose options must still be obeyed.
   def take_command
     command = CommandLine.new(@context.main_words)
     @context.fall_back("these options need an ordinary start of Ruby") unless command.honoured?
@@ -439,15 +439,15 @@ class FreezeRun
     nil
   end
 
-  # Does to the kernel's attributes of this process what the boot has done, before the program sees them.
+  # Repeats the boot's changes to the kernel's attributes of this process, before the program sees them.
   def repeat_attributes
     @started_in = current_directory
     name = @attributes.repeat
     @context.fall_back("this start cannot change its #{name} as the program did when it was frozen") if name
   end
 
-  # Where the boot went to another directory: Ruby still looks for the script by its name from where it was started. So this
-  # process goes back there until the first line of the main part runs.
+  # If the boot went to another directory, Ruby still looks for the script relative to the original one. So this process goes
+  # back there until the first line of the main part runs.
   def return_until_main
     own = current_directory
     return if @started_in.nil? || own == @started_in
@@ -465,14 +465,14 @@ class FreezeRun
   def current_directory
     Dir.pwd
   rescue SystemCallError
-    nil # it is gone
+    nil # the directory is gone
   end
 
   def run_hooks(kind)
     Snapboot.__send__(:run_hooks, kind) if Object.const_defined?(:Snapboot)
   end
 
-  # Whatever is not as expected is left to Ruby's own end.
+  # Anything unexpected is left to Ruby's own end.
   def end_thawed(error)
     @telling&.tell
     @spans&.tell
@@ -481,9 +481,9 @@ class FreezeRun
     nil
   end
 
-  # The last exit handler of all.
+  # The last of all exit handlers.
   def at_end
-    error = $! # a rescue in here would leave nothing of it
+    error = $! # a rescue in here would clear it
     return end_thawed(error) if @state == :thawed
 
     return if error && !error.is_a?(SystemExit) # Ruby shows it

@@ -1,23 +1,23 @@
 # frozen_string_literal: true
 
-# Which specifications RubyGems looks for in its folders while the program boots. It lists a folder and takes the names that
-# match a pattern (`NAME-*.gemspec`), so only these count, and not every gem that is installed beside them. What it found by
-# one name it keeps; for every other name it lists the folders again, after a thaw, too. Once it has all specifications it
-# answers from these, so those of them count that were looked up: by name, for a feature, or all where somebody saw all.
-# What it keeps of all it forgets after a thaw where a folder has changed.
+# Records which specifications RubyGems looks for in its folders while the program boots. It lists a folder and takes the
+# names that match a pattern (`NAME-*.gemspec`), so only these count, and not every gem installed beside them. It keeps what
+# it found by one name; for every other name it lists the folders again, also after a thaw. Once it has all specifications it
+# answers from these, so those that were looked up count: by name, for a feature, or all if some code saw all. After a thaw
+# it drops its list of all if a folder has changed.
 class GemLists
-  # A pattern with one gap at most, and nothing else that a glob knows.
+  # A pattern with at most one `*`, and no other glob syntax.
   SIMPLE = %r{\A[^*?\[\]{}\\/\0]*\*?[^*?\[\]{}\\/\0]*\z}
   ALL = "*.gemspec"
   # A feature that no gem has.
   NONE = ""
-  # What the launcher knows of a feature's file.
+  # Endings that the launcher tries for a feature's file.
   SUFFIXES = ["", ".rb", ".so"].freeze
-  # What a gem is looked for by that has a feature. Of those in use it is found without a new one.
+  # Methods that look up a gem by its feature. Gems in use are found without creating a new object.
   BY_FEATURE = %i[find_by_path find_inactive_by_path].freeze
   BY_USE = :find_active_stub_by_path
 
-  # Notes what RubyGems has done when Ruby started.
+  # Records what RubyGems has done when Ruby started.
   def initialize
     @kept = KeptGems.new
     @lists = Hash.new(0)
@@ -33,7 +33,7 @@ class GemLists
     @kept.names.product(directories) { |name, directory| list("#{name}-#{ALL}", directory) }
   end
 
-  # Starts noting.
+  # Starts recording.
   def watch
     return unless defined?(Gem::Util.glob_files_in_dir)
 
@@ -44,7 +44,7 @@ class GemLists
     @bundles.watch
   end
 
-  # Leaves to another process to report what was listed until now.
+  # Drops the listings until now: another process reports them.
   def forget
     @lists.clear
     @names.clear
@@ -56,7 +56,7 @@ class GemLists
     directories.each { |directory| @patterns[directory][pattern] = true }
   end
 
-  # Code that reads all specifications in here tells by itself which of them count.
+  # Code in the block reads all specifications, and itself reports which of them count.
   def told
     thread = Thread.current
     before = @told[thread]
@@ -66,16 +66,16 @@ class GemLists
     @told[thread] = before
   end
 
-  # The folders of specifications.
+  # Returns the folders of specifications.
   def directories
     [*Gem::Specification.dirs, Gem.default_specifications_dir]
   end
 
-  # Stops noting, leaves no trace, and adds what was noted to +report+.
+  # Stops recording, removes the wrappers, and appends the recorded look-ups to +report+.
   def report_to(report)
     @bundles&.finish
     @wrappers.take_off
-    # Who looks for features sees whether a gem came while all were listed.
+    # Code that looks for features sees whether a gem was added while all were listed.
     note_feature(NONE) if @has_told && kept && @features.empty?
     @lists.each do |directory, count|
       patterns = @patterns[directory].keys.flat_map { |pattern| ["pattern", pattern] }
@@ -85,7 +85,7 @@ class GemLists
     @names.each { |directory, count| report.add_record("importer", directory, "named", count) }
   end
 
-  # What is to be renewed after a thaw, or nil.
+  # Returns what must be renewed after a thaw, or nil.
   def kept
     @kept if @has_times && @kept.all && !given?
   end
@@ -97,7 +97,7 @@ class GemLists
 
   private
 
-  # RubyGems has found the real names of the folders of gems, of the first one by itself, too.
+  # RubyGems has resolved the real paths of the gem folders, that of the first one by itself.
   def note_homes
     return unless (paths = Gem.instance_variable_get(:@paths)) && paths.respond_to?(:expand, true)
 
@@ -111,7 +111,7 @@ class GemLists
     end
   end
 
-  # To be called again, because Bundler has a method of its own for RubyGems.
+  # Call again when Bundler has replaced a method of RubyGems.
   def watch_lists
     @wrappers.wrap(Gem::Util.singleton_class, :glob_files_in_dir) do |_, original, arguments|
       list(*arguments)
@@ -119,7 +119,7 @@ class GemLists
     end
   end
 
-  # +record+ has what RubyGems keeps.
+  # +record+ holds what RubyGems keeps.
   def watch_record(record)
     watch_features(record)
     @wrappers.wrap(record, :stubs) do |_, original|
@@ -150,7 +150,7 @@ class GemLists
     @wrappers.wrap(record, BY_USE) { |_, original, arguments| told { original.call(*arguments) } }
   end
 
-  # A gem that has this feature counts.
+  # A gem with this feature counts.
   def note_feature(feature)
     is_plain = feature.is_a?(String) && !feature.match?(/[\n\0]/) && (Gem.suffixes - SUFFIXES).empty?
     return note(ALL, directories) unless is_plain
@@ -175,7 +175,7 @@ class GemLists
     is_told ? @has_told = true : note(pattern, [directory])
   end
 
-  # Whether it has been given what it shall have of all.
+  # Whether it was given its list of all specifications.
   def given?
     @given&.equal?(@kept.all)
   end

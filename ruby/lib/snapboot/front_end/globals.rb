@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Global variables that features set or read while they are loaded.
+# Finds global variables that features set or read while they are loaded.
 #
-# Loaded early, such a one does not see what the program has set by then, and the program may set again what it sets. So it
-# is left to the program where anybody else names the variable: the main part, a file that it has run, or a feature that is
-# not loaded together with this one. What they name is taken from their whole text, since code may be in a string.
+# Loaded early, such a feature does not see what the program has set before, and the program may overwrite what the feature
+# sets. So it is left to the program if other code names the variable: the main part, a file that it has run, or a feature
+# that is not loaded together with this one. The names are taken from the whole text, since code may be in a string.
 class Globals
   NAME = /\$[a-zA-Z_\x80-\xff][\w\x80-\xff]*/n
-  # Of these ProcessState and Early know, or nobody can set them; and the names that Ruby's feature English has for others.
+  # Variables that ProcessState and Early handle, or that nobody can set; and their names in Ruby's feature English.
   OWN = %i[
     $_ $DEBUG $FILENAME $KCODE $LOADED_FEATURES $LOAD_PATH $PROGRAM_NAME $SAFE $VERBOSE $stderr $stdin $stdout
     $ARGV $CHILD_STATUS $DEFAULT_INPUT $DEFAULT_OUTPUT $ERROR_INFO $ERROR_POSITION $FIELD_SEPARATOR $FS $IGNORECASE
@@ -16,38 +16,38 @@ class Globals
   ].freeze
   METHODS = %i[definemethod definesmethod].freeze
 
-  # +main+: the text of the main part, or nil where it may be any. +ran+: paths of what training has run that is no feature.
-  # +from+: by path, the feature whose loading loads that one, or "".
+  # +main+: the text of the main part, or nil where it may be any. +ran+: paths of files that training runs have loaded and
+  # that are no features. +from+: by path, the feature whose loading loaded that one, or "".
   def initialize(main, ran, from)
     @main = main && self.class.names(main)
     @ran = ran
     @from = from
     @names = {}
-    # By path: what was assigned while it was loaded, by whatever code.
+    # By path: the variables assigned while it was loaded, by any code.
     @assigned = {}
     @known = {}
   end
 
-  # Notes what is assigned from now on, and by whom. To be called in a child: this is never undone. +loading+: paths of what
-  # is being loaded at any time, the innermost last.
+  # Records assignments from now on, with the feature. Call in a child: this is never undone. +loading+: paths of the
+  # features that are being loaded, the innermost last.
   def watch(loading)
     @loading = loading
     look
   end
 
-  # Finds variables that are new. To be called before another feature is loaded, and after that.
+  # Finds new variables. Call before another feature is loaded, and after that.
   def look
     (global_variables - @known.keys).each do |name|
       @known[name] = true
       next if OWN.include?(name) || !NAME.match?(name.to_s.b)
 
-      # Not so at the beginning, when nothing is being loaded.
+      # Not at the beginning, when nothing is being loaded.
       assigned(name) unless @loading.empty? || value(name).nil?
       trace_var(name) { assigned(name) }
     end
   end
 
-  # Why some of these features must be left out, by path. +left+: those that are left out anyway.
+  # Returns why some of these features must be left out, by path. +left+: features that are left out anyway.
   def conflicts(paths, left)
     namers = namers_in(@from.keys | $LOADED_FEATURES | @ran)
     paths.each_with_object({}) do |path, found|
@@ -57,7 +57,7 @@ class Globals
     end
   end
 
-  # Names of variables in a text.
+  # Returns the names of variables in a text.
   def self.names(text)
     text.b.scan(NAME).uniq.map(&:to_sym) - OWN
   end
@@ -72,7 +72,7 @@ class Globals
     eval(name.to_s, TOPLEVEL_BINDING, __FILE__, __LINE__) # rubocop:disable Security/Eval
   end
 
-  # Those who have it in their text, by its name.
+  # Returns the features that have the name in their text, by name.
   def namers_in(paths)
     paths.each_with_object({}) do |path, found|
       names_in(path).each { |name| (found[name] ||= []) << path }
@@ -85,7 +85,7 @@ class Globals
     @names[path] = []
   end
 
-  # Whether anybody names it who is not loaded together with that feature.
+  # Whether code names it that is not loaded together with that feature.
   def named_elsewhere?(name, namers, path, left)
     return true if @main.nil? || @main.include?(name)
 
@@ -93,7 +93,7 @@ class Globals
     namers.any? { |other| outermost(other, left) != whole }
   end
 
-  # The first of those that load one another up to this one.
+  # Returns the first in the chain of features that load one another down to this one.
   def outermost(path, left)
     loop do
       loader = @from[path].to_s
@@ -103,7 +103,7 @@ class Globals
     end
   end
 
-  # Variables that it has set or read while it was loaded, as far as that can be seen.
+  # Returns the variables that it has set or read while it was loaded, as far as that can be seen.
   def used_by(path)
     named = names_in(path)
     assigned = @assigned.fetch(path, [])
@@ -120,7 +120,7 @@ class Globals
     $VERBOSE = verbose
   end
 
-  # Symbols that code has outside of methods, names of variables among them.
+  # Returns the symbols that code has outside of methods, names of variables among them.
   def used_in(code, used = [])
     code.each do |part|
       case part

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Runs a block in a forked child, which may load and change whatever it likes: nothing of that is left in this process, and
-# nothing that it reads is an input.
+# Runs a block in a forked child, which may load and change anything: this process stays as it is, and the child's reads are
+# no inputs.
 module InChild
-  # As it is before the program can put another in its place.
+  # The method before the program can replace it.
   FORK = Process.singleton_class.instance_method(:fork)
   private_constant :FORK
 
-  # Returns whether the block has run to its end. +seconds+: of processor time that it may take, or nil.
+  # Returns whether the block has run to its end. +seconds+: processor time that it may take, or nil.
   def self.run(seconds = nil)
     child = FORK.bind_call(Process) do
       Channel.call(Channel::ASIDE)
@@ -17,11 +17,11 @@ module InChild
     ensure
       Process.exit!(false)
     end
-    # Unlike Process.wait, leaves $? as it is.
+    # Unlike Process.wait, leaves $? unchanged.
     Process::Status.wait(child).success?
   end
 
-  # Such a process has used none yet. It leaves no core.
+  # The child starts at zero processor time. It leaves no core file.
   def self.limit(seconds)
     Process.setrlimit(:CORE, 0)
     Process.setrlimit(:CPU, seconds)

@@ -1,28 +1,28 @@
 # frozen_string_literal: true
 
-# Which files the boot read, as far as Ruby knows: the freezer's own record adds the rest.
+# Finds which files the boot read, as far as Ruby knows: the freezer's own record adds the rest.
 class Inputs
-  # +own_directory+: files below it are the front end's.
+  # +own_directory+: files below it belong to the front end.
   def initialize(own_directory)
     @own = own_directory
     @compiled = []
-    # Files that were `load`ed are in no list of Ruby's.
+    # Ruby keeps no list of files that were `load`ed.
     @trace = TracePoint.new(:script_compiled) do |event|
       path = event.instruction_sequence&.absolute_path
       @compiled << path if path
     end
   end
 
-  # Starts noting.
+  # Starts recording.
   def watch
     @trace.enable
   end
 
-  # Stops noting and adds the files to +report+.
+  # Stops recording and adds the files to +report+.
   def report_to(report, script)
     @trace.disable
     files = $LOADED_FEATURES + @compiled + gemspecs + bundle
-    # Ruby follows the links to it only after the thaw: which they are is noted by looking at them now.
+    # Ruby follows the links to it only after the thaw: resolving them now records which links they are.
     files.push(File.expand_path(script), File.realpath(script)) if script
     files.uniq.each do |file|
       next if !file.start_with?("/") || (file.start_with?(@own) && file != "#{@own}.rb")

@@ -1,28 +1,28 @@
 # frozen_string_literal: true
 
-# What RubyGems keeps of the specifications that it has listed: by one name, or of all gems once it has looked through all;
-# and of the directories of the user.
+# What RubyGems keeps of the specifications that it has listed: by single names, or of all gems once it has looked through
+# all; and the user's directories that it has computed.
 class KeptGems
-  # A time younger than this does not tell one change from the next (s).
+  # Two changes within this time may show the same timestamp (s).
   TICK = 0.02
-  # Each is made from a variable of the XDG Base Directory Specification or HOME, when it is asked for, and kept.
+  # Each is made from a variable of the XDG Base Directory Specification or HOME on first use, and kept.
   HOMES = %i[cache_home config_home data_home state_home].freeze
   OWN_FILE = "/rubygems/defaults.rb"
   private_constant :HOMES, :OWN_FILE
 
-  # All of them, or nil.
+  # Returns all specifications, or nil.
   def all
     kept.first
   end
 
-  # The names of which it has all; none where it has those of all names, or nobody knows.
+  # Returns the names of which it has all gems; empty if it has those of all names, or if that is unknown.
   def names
     all, by_name = kept
     all || by_name.nil? ? [] : by_name.keys
   end
 
-  # Notes when the folders were changed, before all gems in them are listed. They are opened, as for a list, because to look
-  # at them would be another question.
+  # Records when the folders were changed, before all gems in them are listed. Opens them, as a listing does, because a
+  # `stat` would be another question to the recorder.
   def note_times(directories)
     @times = directories.to_h do |directory|
       times = Dir.open(directory) { |folder| times_of(IO.for_fd(folder.fileno, autoclose: false).stat) }
@@ -33,13 +33,13 @@ class KeptGems
     end
   end
 
-  # Has RubyGems forget all if a folder has changed since.
+  # Makes RubyGems forget all specifications if a folder has changed since.
   def renew
     forget unless @times.all? { |directory, times| times == times_now(directory) }
   end
 
-  # Has RubyGems make the directories of the user again when somebody asks: whether such a text is frozen tells whether its
-  # variable is set. To be called before the freeze.
+  # Makes RubyGems compute the user's directories again on demand: whether such a text is frozen shows whether its variable
+  # is set. Call before the freeze.
   def forget_homes
     HOMES.each do |name|
       next unless Gem.respond_to?(name) && Gem.method(name).source_location&.first&.end_with?(OWN_FILE)

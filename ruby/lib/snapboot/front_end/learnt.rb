@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Loads what training runs have shown that the program needs later, as far as that is the same at any time.
+# Loads features that training runs have loaded late, if it makes no difference when they are loaded.
 #
-# A feature may be loaded early when that is nothing but loading it. One that reads what belongs to a start, prints, fails,
-# or changes the process for everybody is left to the program, which may never come to it, or come to it in another state;
-# and so is whatever requires such a one. Which ones these are, children find out, so that this process stays clean: see
-# Trial. When one has found nothing new, this process does the same.
+# A feature may be loaded early if loading it has no other effect. The program itself must load a feature that reads data of
+# one start, prints, fails, or changes the process for everybody: the program may never reach that point, or reach it in
+# another state. The same goes for each feature that requires such a one. Forked children find out which features these are,
+# so this process stays clean: see Trial. Once a child finds nothing new, this process loads the same features.
 class Learnt
-  # A program needs three or four.
+  # Programs usually need three or four.
   MAX_PASSES = 12
   BUNDLER = %r{/bundler/setup\.rb\z}
   GEMDEPS = "Gem.use_gemdeps"
@@ -19,11 +19,11 @@ class Learnt
   # RubyGems chooses its version in each start, by the arguments and by the lock file of the current directory.
   PER_START_GEM = "bundler"
 
-  # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil
-  # where it may be any.
+  # +request+: names the features, in the order in which their loading began. +main+: the text of the main part, or nil where
+  # it may be any.
   def initialize(request, main)
     @directory = request.directory
-    # The first boot has tried what may be loaded.
+    # The first boot has tried the features.
     @is_later_boot = %w[other again].include?(request.value("evidence"))
     @script = request.value("script")
     # By path: the feature whose loading loaded it.
@@ -41,11 +41,11 @@ class Learnt
     @globals = Globals.new(main, request.list("ran"), @from)
   end
 
-  # Pairs of the end of a path and what that file may read of a start, since it keeps nothing of that.
+  # Pairs of the end of a path and what that file may read of a start, since it keeps nothing of it.
   attr_reader :harmless
   # Names of variables that the program has set in a training run.
   attr_reader :changed
-  # Why a feature is left out, by its path.
+  # The reason why a feature is left out, by path.
   attr_reader :left_out
   # The text of the main part, or nil where it may be any; the Globals that features use.
   attr_reader :main, :globals
@@ -60,12 +60,12 @@ class Learnt
     @always.key?(path)
   end
 
-  # Loads them. +reads+ and +gem_lists+ watch. Raises what loading raises.
+  # Loads the features. +reads+ and +gem_lists+ watch. Raises what loading raises.
   def load(reads, gem_lists)
     return if @from.empty? || bundled?
 
     activate
-    # The script puts it there later: what was loaded by then is found loaded.
+    # The script inserts it there later. Features loaded until then are found loaded.
     $LOAD_PATH.unshift(*@load_path)
     leave_searched
     known = "#{@directory}/left_out"
@@ -76,7 +76,7 @@ class Learnt
     @load_path.each { |path| $LOAD_PATH.delete_at($LOAD_PATH.index(path)) } if @active
   end
 
-  # Adds to +report+ what was loaded, and what was not and why.
+  # Adds the loaded features to +report+, and those left out with the reason.
   def tell(report)
     @loaded.each { |path| report.add("learnt", path) }
     @left_out.each do |path, why|
@@ -90,12 +90,12 @@ class Learnt
     !@loaded.empty?
   end
 
-  # Which of +left+ the feature is a part of, if any: it may rely on what stands there, so it is not loaded without.
+  # Returns the one of +left+ that the feature is a part of, if any: it may rely on that one, so it is not loaded without.
   def whole(path, left)
     wholes(path).find { |other| left.key?(other) }
   end
 
-  # The one of +left+ that is to blame in the end for leaving out that one.
+  # Returns the one of +left+ that in the end causes that one to be left out.
   def root(path, left)
     left[path].to_s[/\Arequires (.*)/m, 1] || path
   end
@@ -107,7 +107,7 @@ class Learnt
       paths = @from.keys - $LOADED_FEATURES - @left_out.keys
       return if paths.empty?
 
-      # The others do what the first one did.
+      # Later boots use the result of the first.
       found = @is_later_boot ? {} : rehearse(paths, reads, gem_lists)
       return load_for_good(paths) if found.empty?
 
@@ -118,7 +118,7 @@ class Learnt
     end
   end
 
-  # Bundler decides by the Gemfile, which may be another one in each start, where features are found.
+  # Bundler decides where features are found by the Gemfile, which may differ in each start.
   def bundled?
     setup = @from.keys.grep(BUNDLER).first
     return false if setup.nil? || $LOADED_FEATURES.include?(setup)
@@ -127,7 +127,7 @@ class Learnt
     true
   end
 
-  # Has RubyGems do what the script has it do first: in the same order, and before anything else is loaded.
+  # Lets RubyGems do what the script makes it do first: in the same order, and before anything else is loaded.
   def activate
     @active = []
     return unless defined?(Gem.loaded_specs)
@@ -143,7 +143,7 @@ class Learnt
     end
   end
 
-  # Gems that are activated later, and may be active now, with all that they need.
+  # Returns gems that are activated later and may be active now, with all their dependencies.
   def unambiguous
     gems = @activated.select { |name, version| unambiguous?(name, version) }
     loop do
@@ -159,13 +159,13 @@ class Learnt
     Gem::Specification.find_by_name(name, version).runtime_dependencies.map(&:name)
   end
 
-  # Whether there is no other version of this gem, which another start could ask for.
+  # Whether this gem has no other version, which another start could ask for.
   def only?(name, version)
     Gem::Specification.find_all_by_name(name).map { |spec| spec.version.to_s } == [version]
   end
 
-  # Whether it is the only one, and what was loaded from it is found nowhere else. What comes by the same name later is an
-  # input with that.
+  # Whether it is the only version, and its loaded features are found nowhere else. If a file of the same name appears later,
+  # that is an input of the image.
   def unambiguous?(name, version)
     return false unless only?(name, version)
 
@@ -175,8 +175,8 @@ class Learnt
     end
   end
 
-  # What was found by its name in a folder that is not searched yet, such as that of a gem which is activated later: the next
-  # start may search another one, or another version.
+  # Leaves out features found through a folder that is not in the search path yet, such as that of a gem activated later: the
+  # next start may search another folder, or another version.
   def leave_searched
     later = @searched - $LOAD_PATH
     @from.each_key do |path|
@@ -187,7 +187,7 @@ class Learnt
     end
   end
 
-  # What the feature is a part of: what has loaded it, in the same library, and lib/a.rb for lib/a/b.rb.
+  # Returns what the feature is a part of: the feature that loaded it, in the same library, and lib/a.rb for lib/a/b.rb.
   def wholes(path)
     found = []
     from = @from[path].to_s
@@ -203,14 +203,14 @@ class Learnt
     folder ? path.delete_prefix(folder)[%r{\A[^/.]+}] : File.dirname(path)
   end
 
-  # Has a child load them. Returns why some of them must be left out, by path.
+  # Lets a child load them. Returns why some of them must be left out, by path.
   def rehearse(paths, reads, gem_lists)
     Reads.phase(Channel::OF_TRIAL)
     child = Process.fork do
       Channel.call(Channel::TRIAL)
       Trial.new(self, @directory, reads, gem_lists).run(paths)
     end
-    Process::Status.wait(child) # leaves $? alone
+    Process::Status.wait(child) # leaves $? unchanged
     Reads.phase(Channel::OF_PROGRAM)
     Trial.result(@directory)
   end

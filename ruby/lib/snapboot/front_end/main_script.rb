@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The script that Ruby is about to run. When the -r libraries have been loaded, Ruby already holds the main script as an
-# open file, but has not parsed it: that is the default freeze point. What Ruby then does, in C, is:
+# The script that Ruby is about to run. After loading the -r libraries, Ruby holds the main script as an open file, but has
+# not parsed it: that is the default freeze point. Ruby then does this, in C:
 #
 #   stream.set_encoding(...)   the one call that can be seen from Ruby, so everything happens in here
 #   parse the lines of stream, under the name `name`
@@ -9,8 +9,8 @@
 #   path = realpath(name), unless the name it was started with is "-"
 #   run it
 #
-# So a main script is exchanged by changing what `stream` holds and what `name` says, and Ruby itself runs it in the
-# ordinary way: no frame of ours below it, DATA, __dir__ and TOPLEVEL_BINDING as always.
+# So changing the contents of `stream` and of `name` exchanges the main script, and Ruby itself runs it in the ordinary way:
+# with no frame of ours below it, and with DATA, __dir__ and TOPLEVEL_BINDING as always.
 class MainScript
   # Raised when Ruby does not hold the script the way described above.
   class NotFound < StandardError; end
@@ -19,9 +19,9 @@ class MainScript
   TYPE_MASK = 0x1f
   INTERNED_FLAG = 1 << 29
   NOT_EMBEDDED_FLAG = 1 << 13
-  # Of the pointer in struct RString, behind flags, class and length; the same in 3.0 to 3.4.
+  # The pointer's offset in struct RString, after flags, class and length; the same in 3.0 to 3.4.
   BUFFER_AT = 24
-  # Longer than a text that any CRuby keeps inside of its object (640 bytes); crates/installation lib.rs has it too.
+  # Longer than a text that any CRuby embeds in its object (640 bytes); crates/installation lib.rs has it, too.
   LONG_NAME = 1024
   SYNTAX_ERRORS_DIFFER = RUBY_VERSION >= "3.2"
   # Ruby has forgotten the line number of a shebang when the script is parsed.
@@ -31,10 +31,10 @@ class MainScript
   LARGEST_PIPE = 1 << 20
   SET_PIPE_SIZE = 1031
 
-  # What the main script is read from.
+  # The stream from which the main script is read.
   attr_reader :stream
 
-  # Does what a thaw will do to the main script, on another one: see FreezeRun#warm_up.
+  # Does on another script what a thaw will do to the main script: see FreezeRun#warm_up.
   def self.warm_up
     File.open(__FILE__) do |file|
       script = allocate
@@ -62,16 +62,16 @@ class MainScript
     end
   end
 
-  # To be called when Ruby has seen whether the text is to be kept.
+  # Call when Ruby has checked whether to keep the text.
   def take_lines
     Object.__send__(:remove_const, :SCRIPT_LINES__) if @lines
     @kept_lines = @lines&.values&.first
     @lines = nil
   end
 
-  # Makes the script exchangeable; to be called while freezing. Raises NotFound.
+  # Makes the script exchangeable. Call while freezing. Raises NotFound.
   def prepare_exchange
-    # Nothing but what is pushed back will be parsed, and an image does not depend on this installation's files.
+    # Only pushed-back text will be parsed, and an image does not depend on this installation's files.
     @stream.reopen(File::NULL)
     find_name
     return if Object.const_defined?(:SCRIPT_LINES__)
@@ -80,33 +80,33 @@ class MainScript
     Object.const_set(:SCRIPT_LINES__, @lines) # see #keep_lines
   end
 
-  # Makes the name of the script exchangeable; to be called while freezing. Without that it keeps its name or falls back.
-  # +always+: also where it is an absolute path, which only a link leads to by another.
+  # Makes the script's name exchangeable. Call while freezing. Otherwise the script keeps its name or falls back. +always+:
+  # also for an absolute path, which only a link leads to under another name.
   def prepare_renaming(always: false)
     find_name if always || !@path.start_with?("/")
   rescue NotFound
     @name = nil
   end
 
-  # To be called right before the freeze: whoever used the name as a path while it is open would give it another buffer.
+  # Call right before the freeze: code that uses the name as a path while it is open would give it another buffer.
   def open_name
     return if @name.nil? || ObjectHeader.thaw(@name)
 
     raise NotFound, "its name stays frozen"
   end
 
-  # Has the script run under the name that it was frozen with.
+  # Runs the script under the name that it was frozen with.
   def keep_name
     @name&.freeze
   end
 
-  # Has the script run under its absolute path, where the relative one leads elsewhere, or under that of a link to it. False
-  # when it cannot.
+  # Runs the script under its absolute path if the relative one leads elsewhere, or under that of a link to it. False if that
+  # is impossible.
   def take_path(path)
     !@name.nil? && run_file(path)
   end
 
-  # Runs +code+ as `ruby -e` does. False when it cannot.
+  # Runs +code+ as `ruby -e` does. False if that is impossible.
   def run_code(code)
     return false unless same_in_utf8?(code) && says_errors_alike?(code) && supply(code)
 
@@ -114,18 +114,18 @@ class MainScript
     rename("-e", pathless: true)
   end
 
-  # Runs the file +path+. False when it cannot, or when its first line has options for the interpreter.
+  # Runs the file +path+. False if that is impossible, or if its first line has options for the interpreter.
   def run_file(path)
     @stream.reopen(path)
     return false unless skip_shebang
 
     rename(path, pathless: false)
   rescue SystemCallError
-    false # Ruby's own message for a missing or unreadable script is wanted
+    false # Ruby reports a missing or unreadable script itself
   end
 
-  # Runs what standard input holds. As in an ordinary start its lines come from STDIN, so that what follows the program is
-  # left there. False when it cannot, with STDIN as it was.
+  # Runs the program on standard input. As in an ordinary start its lines come from STDIN, so text after the program stays
+  # there. False if that is impossible, with STDIN as it was.
   def run_stdin
     input = StandardInput.new
     text = input.program
@@ -137,7 +137,7 @@ class MainScript
     @encoding = Encoding.find("locale")
     on_set_encoding do |encodings|
       stop_watching
-      @kept_lines&.clear # nor does Ruby have them
+      @kept_lines&.clear # Ruby does not keep them either
       input.take_over(encodings)
     end
     rename("-", pathless: true)
@@ -145,20 +145,21 @@ class MainScript
     false
   end
 
-  # The encoding of the source, when it is not the one that Ruby takes for files.
+  # The encoding of the source, if it differs from Ruby's default for files.
   attr_reader :encoding
 
-  # Takes the hook out again.
+  # Removes the hook.
   def stop_watching
     @stream.singleton_class.__send__(:remove_method, :set_encoding)
   end
 
   private
 
-  # Finds the string that Ruby takes the script's name from. Of a short name Ruby has an interned copy too. Raises NotFound.
+  # Finds the string from which Ruby takes the script's name. Of a short name Ruby has an interned copy as well. Raises
+  # NotFound.
   def find_name
-    @title = $0 unless $0.frozen? # from 3.2 on it is the name itself
-    GC.start if strings_like_name.size > 1 # Ruby makes copies of paths that it opens, and drops them
+    @title = $0 unless $0.frozen? # from 3.2 on, it is the name itself
+    GC.start if strings_like_name.size > 1 # drops the copies that Ruby makes of paths it opens
     names = strings_like_name
     raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
 
@@ -175,12 +176,13 @@ class MainScript
     end
     return names unless names.size > 1
 
-    # $0 has been made from it.
+    # $0 was made from it.
     sources = names.select { |text| text.equal?($0) || (buffer(text) && buffer(text) == buffer($0)) }
     sources.size == 1 ? sources : names.reject { |text| ObjectHeader.flags(text) { |flags| flags & INTERNED_FLAG != 0 } }
   end
 
-  # The address of what is in a string, which copies of a long one share; nil for a short one, which has it in its object.
+  # Returns the address of a string's contents, which copies of a long string share; nil for a short one, whose contents lie
+  # in the object.
   def buffer(text)
     ObjectHeader.flags(text) do |flags, memory, address|
       memory.pread(8, address + BUFFER_AT).unpack1("Q") unless (flags & NOT_EMBEDDED_FLAG).zero?
@@ -203,14 +205,14 @@ class MainScript
     end
   end
 
-  # Code in -e is in the encoding of the locale. But when its lines are kept, see below, the parser takes it for UTF-8.
-  # In other locales only code goes on whose result cannot depend on the encoding of its literals.
+  # Code in -e has the encoding of the locale. But when its lines are kept, see below, the parser takes it for UTF-8. In
+  # other locales, only code goes on whose result cannot depend on the encoding of its literals.
   def same_in_utf8?(code)
     Encoding.find("locale") == Encoding::UTF_8 ||
       (code.ascii_only? && !code.match?(/\\|<<|%c|ncod|ENCOD|Marshal|concat|force|chr|pack/))
   end
 
-  # From 3.2 on Ruby words the syntax errors of a script in another way than those of -e and of standard input.
+  # From 3.2 on, Ruby words the syntax errors of a script differently from those of -e and of standard input.
   def says_errors_alike?(code)
     !SYNTAX_ERRORS_DIFFER || parsed?(code)
   end
@@ -226,8 +228,8 @@ class MainScript
     $VERBOSE = verbose
   end
 
-  # Error messages quote the code they are about. Ruby keeps the text of an ordinary -e for them, but not of a script. It can
-  # be told to with SCRIPT_LINES__, which it looks at right before it sets the encoding, or (3.1) with keep_script_lines.
+  # Error messages quote the code that they are about. For them, Ruby keeps the text of an ordinary -e, but not of a script.
+  # It also does so with SCRIPT_LINES__, which it checks right before it sets the encoding, or (3.1) with keep_script_lines.
   def keep_lines
     return if @kept_lines || !RubyVM.respond_to?(:keep_script_lines) || RubyVM.keep_script_lines
 
@@ -255,12 +257,12 @@ class MainScript
     true
   end
 
-  # Text of any size, through a file without a name if it must be.
+  # Text of any size, through a nameless file if needed.
   def supply_any(text)
     @stream.reopen(StandardInput.nameless(text)) unless supply(text)
   end
 
-  # Ruby drops the text of a first line that names it, and obeys the options in it. False for lines it treats otherwise.
+  # Ruby drops the text of a first line that names it, and obeys its options. False for lines that Ruby treats otherwise.
   def skip_shebang
     first = @stream.getbyte
     second = @stream.getbyte if first == 35
@@ -279,11 +281,11 @@ class MainScript
     true
   end
 
-  # Ruby has two references to the name: the string, and a C pointer to its first buffer, which it compares with "-" to see
-  # whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid. This is why
-  # the name has to be a long one: the buffer of a short one lies in the string itself.
+  # Ruby has two references to the name: the string, and a C pointer to its first buffer, which it compares with "-" to
+  # decide whether there is a path at all. The copy takes over that buffer, and is kept so that the pointer stays valid. That
+  # is why the name must be long: the buffer of a short one lies in the string itself.
   def rename(name, pathless:)
-    @title&.replace(name) # -r libraries may look at $0; Ruby sets it once more
+    @title&.replace(name) # -r libraries may read $0; Ruby sets it again
     if pathless
       @name.setbyte(0, 45)
       @name.setbyte(1, 0)

@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# Whether the main part of a command can be parsed at all. Nothing of it runs, and nothing is said.
+# Checks whether the main part of a command can be parsed at all, without running it or printing anything.
 class MainSyntax
-  # Options that change how a program is read: in loops (-n, -p ...) or in another encoding. What is read with them is left
-  # to the start.
+  # Options that change how a program is read: in loops (-n, -p ...) or in another encoding. Programs read with these are
+  # left to the start.
   READING = /\A-[^IrwW-]*[npalxsSKEU]|\A--(?:enc|ext|int)/
 
   def initialize(request)
     @request = request
   end
 
-  # The SyntaxError that each start of the program would end with; nil when there is none, or none that is certain.
+  # Returns the SyntaxError that would end each start of the program; nil if there is none, or none that is certain.
   def error
     return if (@request.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
 
@@ -28,7 +28,7 @@ class MainSyntax
 
   private
 
-  # The parser alone decides; the compiler then words it with the file's name.
+  # The parser alone decides; the compiler then words the error with the file's name.
   def parse
     case @request.main
     when :script

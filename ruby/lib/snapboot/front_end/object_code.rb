@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What tells the code of methods and closures apart, for ObjectPaths: where it stands, and what it is where that is not
-# enough. Code of a file is as the file is, which counts anyway; but a line may have more than one piece, of which a fact
-# chooses, and code of a text follows from no file.
+# Identifies the code of methods and closures, for ObjectPaths: by its place, and by its contents if the place is not enough.
+# Code of a file follows from the file, which counts anyway. But one line may have several pieces of code, and a fact may
+# choose among them; and code from a text follows from no file.
 class ObjectCode
   OF = RubyVM::InstructionSequence.method(:of)
-  # What begins a piece of code: a line that has more of these than one is looked at.
+  # The beginning of a piece of code: a line with several of these needs a closer look.
   BEGINNING = /\{|\bdo\b|\bdef\b/n
   LOCATION, TEXT, LAMBDA = %i[source_location inspect lambda?].map { |name| Proc.instance_method(name) }
 
@@ -13,15 +13,15 @@ class ObjectCode
     @lines = {}
   end
 
-  # Bytes for a Proc, whose +place+ is its source location.
+  # Returns bytes that identify a Proc, whose +place+ is its source location.
   def closure(object, place)
-    # One of C code: which method it is made of.
+    # A Proc of C code: identified by the method it is made from.
     return TEXT.bind_call(object).b.gsub(/0x\h+/n, "") if place.nil?
 
     "#{place.join(":").b} #{LAMBDA.bind_call(object)} #{digest(OF.call(object), place.last)}".b
   end
 
-  # Bytes for an UnboundMethod. One in C has no place, but it was defined under some name by some module.
+  # Returns bytes that identify an UnboundMethod. One in C has no place, but a module has defined it under some name.
   def method(object, code = OF.call(object))
     place = object.source_location
     name = "#{ObjectPaths::NAME.bind_call(object.owner)&.b}##{object.original_name.name.b}"
@@ -39,7 +39,7 @@ class ObjectCode
     ObjectPaths.digest(contents.inspect.b)
   end
 
-  # Whether no more than one piece of code begins in that line of a file.
+  # Whether at most one piece of code begins in that line of a file.
   def alone?(path, line)
     lines = (@lines[path] ||= File.binread(path).lines)
     line.positive? && lines[line - 1].to_s.scan(BEGINNING).size == 1

@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# The first two words of a Ruby object, its flags and its class. Ruby has no way to make a frozen object changeable again,
-# nor to give an object its own methods back, which IO#reopen takes. This happens to few objects: the name of the main
-# script, ARGV, and standard streams.
+# The first two words of a Ruby object, its flags and its class. Ruby cannot unfreeze a frozen object, nor give an object
+# back the singleton methods that IO#reopen takes away. Few objects need this: the name of the main script, ARGV, and
+# standard streams.
 module ObjectHeader
   FROZEN = 1 << 11
   CLASS_AT = 8
@@ -10,9 +10,9 @@ module ObjectHeader
 
   module_function
 
-  # Where the object lies.
+  # Returns the address of the object.
   def address(object)
-    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+(?=>\z)/].hex # not that of a class without a name
+    Kernel.instance_method(:to_s).bind_call(object)[/0x\h+(?=>\z)/].hex # the last: nameless classes show an address, too
   end
 
   # Yields the flags, the memory of this process as a file, and the address.
@@ -21,9 +21,9 @@ module ObjectHeader
     File.open(MEMORY, "r+b") { |memory| yield memory.pread(8, at).unpack1("Q"), memory, at }
   end
 
-  # Calls the block, after which the object has the class, and so the methods of its own, that it had before.
+  # Calls the block, then restores the object's class, and so its singleton methods.
   def keep_class(object)
-    own = object.singleton_class # lives on, since this refers to it
+    own = object.singleton_class # kept alive by this reference
     flags(object) do |_, memory, at|
       before = memory.pread(8, at + CLASS_AT)
       yield
@@ -32,7 +32,7 @@ module ObjectHeader
     own
   end
 
-  # Makes a frozen object changeable. Returns whether it is.
+  # Unfreezes an object. Returns whether it is unfrozen.
   def thaw(object)
     flags(object) { |flags, memory, at| memory.pwrite([flags & ~FROZEN].pack("Q"), at) }
     !object.frozen?

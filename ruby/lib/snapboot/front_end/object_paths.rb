@@ -1,32 +1,32 @@
 # frozen_string_literal: true
 
-# Everything that a process holds, as pairs of a path and a value: `App::Settings@colors[2]`, and what stands there.
+# Everything that a process holds, as pairs of a path and a value: `App::Settings@colors[2]`, and the value there.
 #
-# The walk goes from the constants of Object and the global variables down, by name and breadth first, so that two boots of a
-# program give the same paths where they hold the same; then from the other roots of the garbage collector. What only the
-# machine's stack leads to is left out: no code of the program runs at the freeze point. It is made in a process that is not
-# frozen, since it leaves much behind, and calls no method that a program may have defined for its own classes.
+# The walk goes down from the constants of Object and the global variables, by name and breadth first, so that two boots of a
+# program give the same paths if they hold the same; then from the other roots of the garbage collector. It leaves out what
+# only the machine's stack leads to: no code of the program runs at the freeze point. It runs in a process that is not
+# frozen, since it leaves many objects behind, and it calls no method that a program may have defined for its own classes.
 class ObjectPaths
-  # How the paths begin of what no module leads to.
+  # The beginning of paths of objects that no module leads to.
   ROOT = "(Ruby)"
-  # A longer path is told by its digest.
+  # A longer path is replaced by its digest.
   LONGEST = 300
-  # Larger numbers are addresses, which are others in each boot.
+  # Larger numbers are addresses, which differ in each boot.
   LARGE = 1 << 31
   # Entries of the queue between two collections, each of which takes longer than many entries.
   COLLECTED = 100_000
-  # Kinds of objects of which nobody asks the collector what it knows, such as a class of their own with methods.
+  # Kinds of objects for which the collector is not asked, such as a class of their own with methods.
   PLAIN = %i[regexp array table members range method_object exception queue closure].freeze
   OWN = Kernel.instance_method(:singleton_methods)
-  # What each start has of its own.
+  # Variables that differ in each start.
   PER_START = %i[$$ $0 $* $. $_ $~ $! $@ $& $` $' $+ $? $< $> $stdin $stdout $stderr $FILENAME $PROGRAM_NAME $DEBUG $VERBOSE
                  $-d $-v $-w $-W $-i $-l $-p $-a].freeze
-  # Of these a method tells the value.
+  # A method returns the value of these.
   LEAVES = {
     NilClass => :inspect, TrueClass => :inspect, FalseClass => :inspect, Integer => :inspect, Float => :inspect,
     Rational => :inspect, Complex => :inspect, Symbol => :name, Encoding => :to_s
   }.to_h { |type, name| [type, type.instance_method(name)] }.compare_by_identity.freeze
-  # Objects in C that lead nowhere, and what tells their state.
+  # C objects without references, and the methods that show their state.
   STATES = {
     "Time" => :inspect, "Date" => :ajd, "BigDecimal" => :to_s, "StringScanner" => :pos, "StringIO" => :pos,
     "Thread::Mutex" => :locked?, "Process::Status" => :to_i, "Thread::SizedQueue" => :max, "TracePoint" => :enabled?,
@@ -39,7 +39,7 @@ class ObjectPaths
     UnboundMethod => :method_object, Thread => :thread, Exception => :exception, Queue => :queue,
     **(defined?(Data.define) ? { Data => :members } : {})
   }.freeze
-  # What exceptions keep where no name leads.
+  # Details of exceptions that no name leads to.
   DETAILS = {
     SystemExit => :status, SignalException => :signo, KeyError => :key, NameError => :name, StopIteration => :result,
     LocalJumpError => :reason, UncaughtThrowError => :value, SystemCallError => :errno
@@ -60,7 +60,7 @@ class ObjectPaths
     %i[each_pair default default_proc compare_by_identity?].map { |name| Hash.instance_method(name) }
   REGEXP = %i[options encoding source].map { |name| Regexp.instance_method(name) }
 
-  # +front_end+: its anonymous module. +directory+: where its files are. +roots+: more to go down from, by name.
+  # +front_end+: its anonymous module. +directory+: the folder of its files. +roots+: more starting points, by name.
   # +private_constants+: names by module. +renewed+: objects that a thaw fills anyway. +secrets+: the SecretValues, or nil.
   def initialize(front_end, directory, roots, private_constants, renewed, secrets = nil)
     require "digest"
@@ -82,12 +82,12 @@ class ObjectPaths
     @nameless = Hash.new(0)
   end
 
-  # What lies below keys of Hashes.
+  # The objects below keys of Hashes.
   attr_reader :below_keys
 
   # Yields path, content and object of each value, all but the object as bytes. +translate+: takes the bytes of a string, and
-  # returns what they would be in the boot that this one is compared with, or nil where they are the same. +holds+: whether
-  # bytes hold a fact.
+  # returns their counterpart in the boot that this one is compared with, or nil if they are the same. +holds+: whether bytes
+  # hold a fact.
   def each(translate, holds, &block)
     @translate = translate
     @holds = holds
@@ -113,7 +113,7 @@ class ObjectPaths
     $VERBOSE = verbose
   end
 
-  # A short text that stands for a value.
+  # Returns a short text that identifies a value.
   def self.digest(content)
     Digest::MD5.hexdigest(content)[0, 16]
   end
@@ -176,7 +176,7 @@ class ObjectPaths
     KINDS.find { |base, _| BELOW.bind_call(type, base) }&.last || :object
   end
 
-  # One without a name stands in that of what is in it with its address.
+  # A nameless class shows its address, and so does the name of what is in it.
   def class_name(type)
     (NAME.bind_call(type) || "a class without a name").b.gsub(/0x\h+/n, "")
   end
@@ -217,19 +217,19 @@ class ObjectPaths
     IVARS.bind_call(object).each { |name| push(IVAR.bind_call(object, name), "#{path}#{name.name.b}") }
   end
 
-  # What the garbage collector knows of an object besides what has a name in it.
+  # Pushes what the garbage collector knows of an object besides its named parts.
   def rest(objects, path)
     counts = Hash.new(0).compare_by_identity
     objects&.each do |object|
       type = CLASS.bind_call(object)
       next if @seen.key?(object) && !String.equal?(type)
-      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object) # it has a place of its own
+      next push(object, nil) if BELOW.bind_call(type, Module) && name_of(object) # it has a path of its own
 
       push(object, "#{path}<#{class_name(type)} #{counts[type] += 1}>")
     end
   end
 
-  # The same of a module, which keeps its private constants in no order.
+  # Does the same for a module, which keeps its private constants in no order.
   def unordered(objects, path)
     objects&.each do |object|
       type = CLASS.bind_call(object)
@@ -241,7 +241,7 @@ class ObjectPaths
     end
   end
 
-  # What hangs on Ruby itself. Of its tables of strings only those count that hold a fact.
+  # Pushes what Ruby itself refers to. In its tables of strings only those that hold a fact count.
   def roots(objects, path)
     objects&.each do |object|
       type = CLASS.bind_call(object)
@@ -280,7 +280,7 @@ class ObjectPaths
     ivars(object, path)
   end
 
-  # What stands in a path for the key of a Hash, where that tells its value.
+  # Returns the path step for the key of a Hash, if its value shows it.
   def key(key)
     type = CLASS.bind_call(key)
     if String.equal?(type) then plain(translated(key).inspect)
@@ -326,12 +326,12 @@ class ObjectPaths
     DETAILS.each do |base, method|
       push(method.bind_call(object), "#{path}.#{method.name.name}") if BELOW.bind_call(type, base)
     rescue StandardError
-      nil # it has none
+      nil # it has no receiver
     end
   end
 
-  # How it reads and writes; where it stands is among the descriptors of ProcessRoots. Ruby's own streams are renewed, but
-  # for what a program sets.
+  # Pushes how a stream reads and writes. Its position is among the descriptors of ProcessRoots. Ruby's own streams are
+  # renewed, except for what a program sets.
   def stream(object, path, type)
     names = object.fileno > 2 ? %i[sync lineno external_encoding internal_encoding binmode? autoclose?] : %i[sync]
     tell(object, path, type, names.map { |name| ask(object, name) }.join(" ").b)
@@ -344,10 +344,10 @@ class ObjectPaths
   def ask(stream, name)
     IO.instance_method(name).bind_call(stream)
   rescue IOError
-    nil # it is not opened for that
+    nil # not opened for this direction
   end
 
-  # Empties it, as nothing else tells what is in it.
+  # Empties the queue, since nothing else shows its contents.
   def queue(object, path, type)
     base = BELOW.bind_call(type, SizedQueue) ? SizedQueue : Queue
     tell(object, path, type, state(object, type))
@@ -369,7 +369,7 @@ class ObjectPaths
     rest(inside(object), path) # a closure of C code
   end
 
-  # What the collector knows of an object, and of what Ruby itself keeps for it.
+  # Returns what the collector knows of an object, and of what Ruby itself keeps for it.
   def inside(object)
     found = ObjectSpace.reachable_objects_from(object).to_a
     own = found.grep(ObjectSpace::InternalObjectWrapper).select { |it| it.type == :T_IMEMO }
@@ -401,7 +401,7 @@ class ObjectPaths
     METHOD.bind_call(known, STATES[NAME.bind_call(known)]) if known
   end
 
-  # Those that code has made once (`/#{HOME}/o`), to which nothing leads.
+  # Returns the patterns that code has made once (`/#{HOME}/o`), to which no name leads.
   def patterns
     ObjectSpace.each_object(Regexp) do |object|
       source = BYTES.bind_call(REGEXP.last.bind_call(object))
@@ -446,10 +446,10 @@ class ObjectPaths
     value = CONSTANT.bind_call(object, name, false)
     push(value, Object.equal?(object) ? name.name.b : "#{path}::#{name.name.b}")
   rescue StandardError, ScriptError
-    nil # nobody may look at it
+    nil # it may not be read
   end
 
-  # Variables and methods of a module.
+  # Pushes variables and methods of a module.
   def own(object, path)
     IVARS.bind_call(object).each do |name|
       push(IVAR.bind_call(object, name), "#{path}#{name.name.b}") unless name == :@__snapboot__
@@ -460,7 +460,7 @@ class ObjectPaths
     @block.call("#{path} (methods)", texts.join("\n").b, object) unless texts.empty?
   end
 
-  # Where a method is defined. What one is made of that is a closure is pushed.
+  # Pushes where a method is defined, and its closure if it is made from one.
   def own_method(object, name, path)
     method = METHOD.bind_call(object, name)
     code = RubyVM::InstructionSequence.of(method)
@@ -470,7 +470,7 @@ class ObjectPaths
     name.name.b
   end
 
-  # The Procs behind what `define_method` has made.
+  # Returns the Procs behind methods that `define_method` has made.
   def closures(method)
     inside(method).grep(Proc)
   end

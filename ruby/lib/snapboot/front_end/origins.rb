@@ -1,24 +1,24 @@
 # frozen_string_literal: true
 
-# Remembers where descriptors were opened, names were made in some folders, and attributes of the process were changed. Used
+# Records where descriptors were opened, names were created in some folders, and attributes of the process were changed. Used
 # only in the diagnosing run after a refusal: it is slow.
 class Origins
   OPENERS =
     /\A(new|initialize|open|sysopen|for_fd|popen|pipe|pair|socketpair|dup|accept|connect|bind)|open|mkdir|mkfifo|link|rename/
   SETTERS = /set|chdir|chroot|umask|groups|change_privilege|grant|eid|switch|syscall|call|daemon|maxgroups/
-  # The number of the descriptor that stays open, at least, so that the program's have those of the boot that was refused.
-  # Where no descriptor may have it, these are others, and their places are not told.
+  # The least number of the descriptor that stays open, so that the program's descriptors have the same numbers as in the
+  # refused boot. Where the limit does not allow this number, the numbers differ, and their places are not reported.
   OUT_OF_THE_WAY = 500
   # From <fcntl.h>.
   F_DUPFD_CLOEXEC = 1030
-  # The program's calls of it are watched.
+  # The original method: the program's calls of it are watched.
   LOCATIONS = Kernel.instance_method(:caller_locations)
 
   def initialize(front_end_directory, request, attributes)
     @front_end = front_end_directory
     @folders = request.list("origins_in")
     @attributes = attributes
-    # Open from the start: whoever gives up its rights could not write it any more.
+    # Opened at the start: a program that gives up its rights could not open it any more.
     @changes = out_of_the_way(File.open("#{request.directory}/attribute_origins", "wb"))
     @library = RbConfig::CONFIG["rubylibdir"]
     @found = {}
@@ -75,7 +75,7 @@ class Origins
     changed.each { |name| @changes.syswrite("attribute_origin=#{name}:#{place}\0") }
   end
 
-  # The innermost frame outside the standard library, or the innermost at all.
+  # Returns the innermost frame outside the standard library, or the innermost of all.
   def caller_outside
     frames = LOCATIONS.bind_call(self).reject { |frame| front_end?(frame) || frame.path.start_with?("<internal:") }
     frame = frames.find { |candidate| !candidate.path.start_with?(@library) } || frames.first
@@ -86,7 +86,7 @@ class Origins
     frame.path.start_with?(@front_end)
   end
 
-  # What there is in the folders.
+  # Returns the names in the folders.
   def names
     @folders.flat_map { |folder| File.directory?(folder) ? Dir.children(folder).map { |name| File.join(folder, name) } : [] }
   end

@@ -4,14 +4,14 @@
 class Preload
   SUFFIXES = ["", ".rb", ".so"].freeze
 
-  # +front_end_directory+: its frames are taken out of the program's traces.
+  # +front_end_directory+: its frames are removed from the program's backtraces.
   def initialize(names, report, front_end_directory)
     @names = names
     @report = report
     @front_end_directory = front_end_directory
   end
 
-  # Loads all of them. Leaves the process with a report when one is unknown or raises.
+  # Loads all of them. Ends the process with a report if one is unknown or raises.
   def run
     @names.each do |name|
       load_one(name)
@@ -39,7 +39,7 @@ class Preload
     name.start_with?("./", "../", "/")
   end
 
-  # The name under which `require_relative` would find the file.
+  # Returns the name under which `require_relative` would find the file.
   def file(name)
     candidates = SUFFIXES.map { |suffix| File.expand_path(name + suffix) }
     found = candidates.find { |candidate| File.file?(candidate) }

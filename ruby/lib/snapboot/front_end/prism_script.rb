@@ -1,16 +1,16 @@
 # frozen_string_literal: true
 
-# The main script of a Ruby that parses with Prism (3.4). When the -r libraries have been loaded, Ruby has mapped the file of
-# the script, and what it is about to parse lies on the C stack, in a structure that ends with
+# The main script of a Ruby that parses with Prism (3.4). After loading the -r libraries, Ruby has mapped the file of the
+# script. The C stack holds what it is about to parse, in a structure that ends with
 #
 #   pm_options_t options    among others `line`, `main_script`, and `command_line`, which says whether the text comes from -e
 #   pm_string_t input       address, length and kind of the text
 #
-# So a main script is exchanged by changing these, and the name as MainScript does it. The freeze happens in the last -r: a
-# call of `require` on the main object that never gets to be one.
+# So changing these, and the name as MainScript does, exchanges the main script. The freeze happens in the last -r: a call of
+# `require` on the main object that never becomes one.
 class PrismScript < MainScript
   OPTIONS_SIZE = 104
-  # Where the options have their fields.
+  # The offsets of the options' fields.
   LINE = 40
   COMMAND_LINE = 92
   MAIN_SCRIPT = 95
@@ -21,12 +21,12 @@ class PrismScript < MainScript
   INPUT = "QQL"
   POINTER_AT = 24
 
-  # Whether this Ruby parses its main script with Prism. (3.3 can be told to, and lays things out in another way.)
+  # Whether this Ruby parses its main script with Prism. (3.3 can be told to, but has another layout.)
   def self.parses?
     RUBY_DESCRIPTION.include?("+PRISM") && RUBY_VERSION.start_with?("3.4.")
   end
 
-  # There is nothing that a start would have to learn.
+  # A start has nothing to learn here.
   def self.warm_up; end
 
   def initialize # rubocop:disable Lint/MissingSuper
@@ -42,18 +42,18 @@ class PrismScript < MainScript
     end
   end
 
-  # Makes the script exchangeable; to be called while freezing. Raises NotFound.
+  # Makes the script exchangeable. Call while freezing. Raises NotFound.
   def prepare_exchange
     open_memory do |memory|
       @input = find_input(memory)
-      # The page of the stand-in's file becomes the process' own: an image does not depend on this installation.
+      # The page of the stand-in's file becomes private memory: an image does not depend on this installation.
       memory.pwrite("#", memory.pread(8, @input).unpack1("Q"))
     end
     supply("")
     find_name
   end
 
-  # Makes the name of the script exchangeable, and the script with it; to be called while freezing.
+  # Makes the script and its name exchangeable. Call while freezing.
   def prepare_renaming(always: false)
     super
     open_memory { |memory| @input = find_input(memory) } if @name
@@ -61,17 +61,17 @@ class PrismScript < MainScript
     @name = nil
   end
 
-  # Runs the file +path+. False when it cannot.
+  # Runs the file +path+. False if that is impossible.
   def run_file(path)
     return false unless File.file?(path)
 
     supply(File.binread(path))
     rename(path, pathless: false)
   rescue SystemCallError
-    false # Ruby's own message for a missing or unreadable script is wanted
+    false # Ruby reports a missing or unreadable script itself
   end
 
-  # Runs what standard input holds. False when it cannot, with STDIN as it was.
+  # Runs the program on standard input. False if that is impossible, with STDIN as it was.
   def run_stdin
     input = StandardInput.new
     text = input.program
@@ -114,9 +114,9 @@ class PrismScript < MainScript
     address
   end
 
-  # The address of `input`.
+  # Returns the address of `input`.
   def find_input(memory)
-    maps = File.read("/proc/self/maps").lines(chomp: true) # without a trace in $.
+    maps = File.read("/proc/self/maps").lines(chomp: true) # does not change $.
     text = maps.find { |line| line.end_with?(" #{File.realpath(@path)}") }
     stack = maps.find { |line| line.end_with?("[stack]") }
     raise NotFound, "its file is not mapped, or there is no stack" unless text && stack

@@ -1,28 +1,29 @@
 # frozen_string_literal: true
 
-# The kernel's attributes of this process (limits, directory, rights, ...): what the boot has changed of them, and doing it
-# again after a thaw.
+# The kernel's attributes of this process (limits, directory, rights, ...): finds those that the boot has changed, and
+# repeats the changes after a thaw.
 #
 # The freezer, in this same process, reads and sets them (crates/freezer sys/attributes.rs); Ruby has no call for most.
 class ProcessAttributes
-  # The names of those that have changed since the last look, as far as that is cheap to tell, without their sign.
+  # Returns the names of attributes that have changed since the last look, as far as that is cheap to find out, without
+  # prefix.
   def look
     all("look").map { |name| name[1..] }
   end
 
-  # The names of those that are not as they were when the process started: with + in front those that a thaw sets again, with
-  # - those that forbid a freeze.
+  # Returns the names of attributes that differ from those at the process' start: prefixed with + if a thaw sets the
+  # attribute again, with - if its change forbids a freeze.
   def changed
     all("changed")
   end
 
-  # Whether one has changed for which a freeze is refused.
+  # Whether an attribute has changed for which a freeze is refused.
   def refused?
     changed.any? { |name| name.start_with?("-") }
   end
 
-  # Sets again what the boot has set. Returns the name of the first that cannot be set in this process, and then none is; or
-  # nil.
+  # Sets the attributes as the boot has set them. Returns nil; or the name of the first that this process cannot set, and
+  # then sets none.
   def repeat
     name = ask("repeat")
     name[1..] unless name.empty?
@@ -38,7 +39,7 @@ class ProcessAttributes
     found
   end
 
-  # The next one; empty where there is none.
+  # Returns the freezer's next answer; empty at the end.
   def ask(word)
     Channel.call(Channel::ATTRIBUTES, word).to_s
   end

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# What the process itself holds that no object leads to, for ObjectPaths. To be used in a process that is not frozen: to look
-# at some of it changes it.
+# What the process itself holds and no object leads to, for ObjectPaths. Use this only in a process that is not frozen:
+# reading some of it changes it.
 module ProcessRoots
   LIMITS = %i[AS CORE CPU DATA FSIZE NOFILE STACK].freeze
 
-  # By name. +umask+: what the program has set, or nil.
+  # Returns the values by name. +umask+: the one that the program has set, or nil.
   def self.all(umask)
     {
       "the umask" => umask,
@@ -22,7 +22,8 @@ module ProcessRoots
     GC.enable
   end
 
-  # What is open besides the standard streams, and where it stands, by number. Streams would change that when they are asked.
+  # Returns what is open besides the standard streams, and the position, by number. Asking the streams would change their
+  # state.
   def self.descriptors
     Dir.children("/proc/self/fd").grep_v(/\A[012]\z/).to_h { |number| [number, link(number)] }
   end
@@ -30,10 +31,10 @@ module ProcessRoots
   def self.link(number)
     [File.readlink("/proc/self/fd/#{number}"), File.read("/proc/self/fdinfo/#{number}")[/^pos:\s*\d+/]]
   rescue SystemCallError
-    nil # it was that of the list
+    nil # the descriptor of the listing itself
   end
 
-  # Handlers by signal; without that by which the kernel tells of a system call that is forbidden.
+  # Returns handlers by signal, without the signal for forbidden system calls.
   def self.signals
     (Signal.list.keys - %w[KILL STOP SYS]).to_h { |name| [name, handler(name)] }
   end

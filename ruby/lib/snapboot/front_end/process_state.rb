@@ -1,14 +1,14 @@
 # frozen_string_literal: true
 
-# What a feature can change in the process for everybody, as it was at the last look: then it matters whether and when the
-# program loads it.
+# State of the whole process that a feature can change, as of the last look: if it does, it matters whether and when the
+# program loads the feature.
 class ProcessState
   DESCRIPTORS = "/proc/self/fd"
-  # Where the program's own calls are noticed (early.rb), this is none of them.
+  # The original method, so that calls here do not count as the program's (early.rb).
   STAT = IO.instance_method(:stat)
   OF_A_START = ["a standard stream", "$0", "the umask", "the current directory", "the running threads",
                 "the open files"].freeze
-  # What the main part may set before it loads a feature that sets it, too: by how it would name that.
+  # State that the main part may set before it loads a feature that sets it, too: with the pattern of its name in the text.
   SET_BY_MAIN = {
     "$VERBOSE or $DEBUG" => /\$(VERBOSE|DEBUG|-[vwWd])\b/n,
     "a separator" => %r{\$(-[0F]|[,;/\\]|\w*SEPARATOR)}n
@@ -21,15 +21,15 @@ class ProcessState
     @gems = gems
   end
 
-  # What has changed since the last look, in words. +is_always+: whether that is done in each start of the program, as far as
-  # anybody knows; then only what every start has another of, or the main part may set, is told.
+  # Returns the changes since the last look, in words. +is_always+: whether, as far as known, each start of the program makes
+  # them; then only changes that differ in every start, or that the main part may also make, are returned.
   def changes(is_always)
     last = @last
     @last = now
     last.keys.reject { |what| last[what] == @last[what] || (is_always && !@told.include?(what)) }
   end
 
-  # The gems that were activated since the last look.
+  # Returns the gems that were activated since the last look.
   def new_gems
     last = @gems
     @gems = gems
@@ -54,7 +54,7 @@ class ProcessState
     }
   end
 
-  # The most there have been. What nobody refers to any more is closed when it is collected.
+  # Returns the highest number of open files. Files without references are closed when they are collected.
   def open_files
     count = Dir.children(DESCRIPTORS).size
     return @open ||= count if count <= (@open || count)

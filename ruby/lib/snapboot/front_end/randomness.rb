@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
 # Makes two thaws differ, whatever their pids. SecureRandom reads from the kernel, and Ruby itself seeds the generator of
-# Kernel#rand anew in every fork child; what remains are generators that drew their seed while freezing, and OpenSSL's.
-# What the program has seeded goes on as seeded.
+# Kernel#rand anew in every forked child; what remains are generators that drew their seed while freezing, and OpenSSL's. A
+# generator that the program has seeded continues.
 class Randomness
   # Words of a generator's state.
   WORDS = 624
-  # How far the generator of Kernel#rand is followed from its seed (states of 624 words).
+  # How far the generator of Kernel#rand is advanced from its seed (states of 624 words).
   MAX_STATES = 10_000
 
-  # Things to tell the user.
+  # Messages for the user.
   attr_reader :warnings
 
-  # Finds the generators while freezing. +seeding+ has seen the program boot.
+  # Finds the generators while freezing. +seeding+ has watched the boot.
   def initialize(seeding)
     @warnings = []
     @generators = ObjectSpace.each_object(Random).reject { |random| seeding.given?(random.seed) }
@@ -22,7 +22,7 @@ class Randomness
     follow_main_generator if seeding.given?(Random.seed)
   end
 
-  # Where the generator of Kernel#rand stands, if the program has seeded it: a fork forgets that.
+  # Returns the position of Kernel#rand's generator if the program has seeded it: a fork loses it.
   def position
     [@seed, @words]
   end
@@ -36,8 +36,8 @@ class Randomness
 
   private
 
-  # Has servers keep sessions by themselves, as their clients can resume them in this process alone anyway: a context draws
-  # the keys of session tickets when it is made, and no method of Ruby's draws them again.
+  # Makes servers keep sessions themselves, since their clients can resume them in this process alone anyway: a context draws
+  # the keys of session tickets when it is created, and no method of Ruby's draws them again.
   def forget_ticket_keys
     return unless Object.const_defined?(:OpenSSL) && OpenSSL.const_defined?(:SSL) && !OpenSSL.autoload?(:SSL)
 
@@ -63,13 +63,13 @@ class Randomness
     false
   end
 
-  # The constant that holds it, or else what it is.
+  # Returns the constant that holds it, or its description.
   def place_of(random)
     ObjectSpace.each_object(Module) do |holder|
       name = holder.constants(false).find { |it| !holder.autoload?(it) && holder.const_get(it, false).equal?(random) }
       return holder.equal?(Object) ? name.to_s : "#{holder}::#{name}" if name
     rescue StandardError
-      next # it does not let itself be looked at
+      next # it cannot be read
     end
     "an object of #{random.class}"
   end
@@ -83,14 +83,14 @@ class Randomness
                  "does not go on from there, but draws a new seed; call srand in an after_thaw hook"
   end
 
-  # How many words Kernel#rand has taken since it was seeded: the fork forgets the state, and none can be put back.
+  # Returns how many words Kernel#rand has taken since it was seeded: the fork loses the state, and Ruby cannot restore one.
   def words_taken
     state = Random.__send__(:state)
     twin = Random.new(@seed)
     return 0 if twin.__send__(:state) == state
 
-    twin.bytes(4) # makes the first state
-    # The state's place counts from WORDS, after the first word, down to 1.
+    twin.bytes(4) # generates the first state
+    # The position counts from WORDS, after the first word, down to 1.
     taken = WORDS + 1 - Random.__send__(:left)
     found = (0...MAX_STATES).find { twin.__send__(:state) == state || (twin.bytes(4 * WORDS) && false) }
     found && ((WORDS * found) + taken)

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# The real values of secret variables, for a child of the boot: what is computed with them there ends with the child, and the
-# process that is frozen never has them. `snapboot freeze` (crates/freeze boot.rs) passes them in a file without a name.
+# The real values of secret variables, for a child of the boot: it ends after computing with them, and the process that is
+# frozen never has them. `snapboot freeze` (crates/freeze boot.rs) passes them in a nameless file.
 module RealSecrets
-  # In the place of the first of the descriptors that hold /dev/null in a boot.
+  # Takes the place of the first descriptor that holds /dev/null in a boot.
   DESCRIPTOR = 3
-  # As it is before anybody counts the program's calls of it.
+  # The method before anybody counts the program's calls of it.
   FORK = Process.singleton_class.instance_method(:fork)
   SET = ENV.method(:[]=)
   private_constant :DESCRIPTOR, :FORK, :SET
@@ -16,13 +16,12 @@ module RealSecrets
     # The names of the variables, set by the FreezeRun.
     attr_writer :names
 
-    # Whether the boot has a made-up value of the variable +name+.
+    # Whether the boot has a made-up value for the variable +name+.
     def include?(name)
       @names.include?(name)
     end
 
-    # Runs the block in a child that has the real values in ENV. Returns the String that the block returns, or nil where it
-    # fails.
+    # Runs the block in a child that has the real values in ENV. Returns the block's String, or nil if it fails.
     def compute
       answer, tell = IO.pipe(binmode: true)
       child = FORK.bind_call(Process) do

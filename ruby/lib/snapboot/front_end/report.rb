@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# What the front end tells `snapboot freeze`: DIR/report, entries as in the request.
+# The front end's report to `snapboot freeze`: DIR/report, entries as in the request.
 class Report
   # Exit statuses of the freezing process.
   WRITTEN = 0
@@ -9,7 +9,7 @@ class Report
   REFUSED = 3
   NOT_WRITTEN = 5
 
-  # What is still being noted, or nil: its notes belong to the report of a boot that fails, too.
+  # The active recorder, or nil: its events belong to the report of a failed boot, too.
   attr_writer :reads
   # The ProcessAttributes.
   attr_writer :attributes
@@ -51,20 +51,20 @@ class Report
     finish(USER_MISTAKE)
   end
 
-  # Ends the freezing process if the program has changed what a thaw cannot: it may not be able to read its own files any
-  # more.
+  # Ends the freezing process if the program has made a change that a thaw cannot repeat: the process may no longer be able
+  # to read its own files.
   def check_attributes
     finish(REFUSED) if @attributes&.refused?
   end
 
-  # Reports an error of the front end's own code, which the program has not made, and leaves. crates/freeze report.rs words
+  # Reports an error of the front end's own code, which the program has not caused, and ends. crates/freeze report.rs words
   # it.
   def unexpected(error, front_end_directory)
     add("unexpected", self.class.described(error, front_end_directory))
     finish(USER_MISTAKE)
   end
 
-  # An error of the front end's own code: what it is, where it was raised, and where in the front end that was called.
+  # Describes an error of the front end's own code: the error, where it was raised, and the callers in the front end.
   def self.described(error, front_end_directory)
     frames = error.backtrace.to_a
     own = frames.find { |frame| frame.start_with?(front_end_directory) }
@@ -72,14 +72,13 @@ class Report
     "#{error.class}: #{error.message.lines.first.to_s.chomp} (#{places.join(", called by ")})"
   end
 
-  # Shows that the program itself failed, with the front end's own frames taken out, and leaves. +text+: what more there is
-  # to say.
+  # Shows that the program itself failed, without the front end's own frames, and ends. +text+: added to the message.
   def program_failed(error, front_end_directory, text = nil)
     check_attributes
     add("error", text) if text
     trace = error.backtrace&.reject { |frame| frame.start_with?(front_end_directory) }
     error.set_backtrace(trace) if trace
-    # With no place outside the front end it is the parser's, whose message names the place.
+    # Without a place outside the front end it is the parser's error, whose message names the place.
     from_parser = trace.nil? || trace.empty?
     $stderr.write(from_parser ? "#{error.message}\n" : error.full_message(highlight: $stderr.tty?, order: :top))
     finish(PROGRAM_FAILED)
@@ -97,7 +96,7 @@ class Report
     [STDOUT, STDERR, $stdout, $stderr].uniq.each do |stream|
       stream.flush
     rescue StandardError
-      nil # nobody reads, or it is no stream: the status tells
+      nil # nobody reads, or it is no stream: the status shows it
     end
   end
 end

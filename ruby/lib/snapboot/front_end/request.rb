@@ -14,32 +14,32 @@ class Request
     end
   end
 
-  # The values of +key+, in order; none is an empty list.
+  # Returns the values of +key+, in order; an empty list if there are none.
   def list(key)
     @entries.fetch(key, [])
   end
 
-  # The fields of each record of +key+, in order.
+  # Returns the fields of each record of +key+, in order.
   def records(key)
     list(key).map { |record| Channel.fields(record).map { |field| text(field) } }
   end
 
-  # As #records, for what is asked for once: the image is not to hold it.
+  # Like #records, for records that are used once: the image must not hold them.
   def take_records(key)
     records(key).tap { @entries.delete(key) }
   end
 
-  # The last value of +key+, or nil.
+  # Returns the last value of +key+, or nil.
   def value(key)
     list(key).last
   end
 
-  # What the main part is: :bare, :script or :code.
+  # Returns the kind of the main part: :bare, :script or :code.
   def main
     value("main").to_sym
   end
 
-  # Index in the command line of the first element after the interpreter's options.
+  # Returns the index in the command line of the first element after the interpreter's options.
   def main_index
     value("main_index").to_i
   end
@@ -54,7 +54,7 @@ class Request
     CommandLine.new(list("argv")[main_index..])
   end
 
-  # Where the arguments of this process are read after a thaw. Tests without an image name a file of their own.
+  # The file from which the arguments of this process are read after a thaw. Tests without an image name a file of their own.
   def command_line_file
     value("test_command_line") || "/proc/self/cmdline"
   end
@@ -66,7 +66,8 @@ class Request
 
   private
 
-  # What is ASCII has the encoding of Ruby's own source, in which programs name what they load; the rest that of the locale.
+  # ASCII text has the encoding of Ruby's own source, in which programs name what they load; other text has that of the
+  # locale.
   def text(bytes)
     bytes.force_encoding(bytes.ascii_only? ? Encoding::UTF_8 : Encoding.find("locale"))
   end

@@ -1,21 +1,21 @@
 # frozen_string_literal: true
 
 # The directories of RUBYLIB in $LOAD_PATH and in Ruby's own copy of it: a start with another value than the boot's gets its
-# own there, where Ruby would have put them.
+# own directories there, where Ruby would have put them.
 #
-# In a boot as another start (evidence.rb) two made-up directories stand there. It shows whether anything else follows from
-# them, and where they are when the program has booted: in the file `place` of the control directory. The launcher compares
-# what was looked up along them (crates/inputs facts/searched.rs).
+# A boot as another start (evidence.rb) has two made-up directories there. It shows whether anything else follows from them,
+# and writes their place after the boot into the file `place` of the control directory. The launcher compares the look-ups
+# along them (crates/inputs facts/searched.rs).
 class SearchPath
   NAME = "RUBYLIB"
   GET = ENV.method(:[])
-  # A feature that is always there: to look for it makes Ruby take note of another $LOAD_PATH.
+  # This feature is always there: looking for it makes Ruby notice a changed $LOAD_PATH.
   ALWAYS = "thread"
-  # What Ruby loads at its start keeps a copy for what it suggests after a LoadError.
+  # A library that Ruby loads at its start keeps this copy for suggestions after a LoadError.
   COPY = %i[DidYouMean RequirePathChecker INITIAL_LOAD_PATH].freeze
   private_constant :NAME, :GET, :ALWAYS, :COPY
 
-  # To be made before the program can change anything.
+  # Create this before the program can change anything.
   def initialize(request)
     @file = "#{request.directory}/place"
     @tells = request.value("evidence") == "other"
@@ -27,25 +27,24 @@ class SearchPath
     @others = $LOAD_PATH - @own
   end
 
-  # Notes where they stand, and tells what the image depends on in the place of the variable. To be called right before the
-  # freeze.
+  # Records where they stand, and reports what the image depends on instead of the variable. Call right before the freeze.
   def settle(report)
     @lists = [$LOAD_PATH, copy].compact
-    # Who leaves entries out may do so with some that no other start has had.
+    # Code that removes entries may have removed some that only this start had.
     @known &&= (@others - $LOAD_PATH).empty?
     find if @known
     report.add_record("held", NAME, "$LOAD_PATH") unless @known
     $LOAD_PATH.drop(@places.first).each { |entry| report.add("search_path", entry) } if @places
   end
 
-  # Makes $LOAD_PATH what it is without them: in a process that is compared with others, and not frozen.
+  # Removes them from $LOAD_PATH, in a process that is compared with others and not frozen.
   def take_out
     exchange(@own, []) if @places
     require ALWAYS
   end
 
-  # Puts those of this start in place. Yields why not, where that cannot be done. To be called before the environment is
-  # changed as the program has changed it. +evidence+: knows whether the program has read the current directory.
+  # Inserts those of this start. Yields the reason if that is impossible. Call before the program's changes are applied to
+  # the environment. +evidence+: knows whether the program has read the current directory.
   def renew(evidence)
     value = now
     return if value == @value
@@ -64,7 +63,7 @@ class SearchPath
 
   private
 
-  # What the variable is, or nil.
+  # Returns the value of the variable, or nil.
   def now
     value = GET.call(NAME)
     value unless value.nil? || value.empty?
@@ -81,7 +80,7 @@ class SearchPath
     nil
   end
 
-  # Where they stand in this boot, or else stood in another one, of which a boot as another start tells.
+  # Finds where they stand in this boot, or stood in a boot as another start, which has written it down.
   def find
     told = Marshal.load(File.binread(@file)) if !@tells && File.exist?(@file) # rubocop:disable Security/MarshalLoad
     @places = @own.empty? ? told : @lists.map { |list| place_in(list) }

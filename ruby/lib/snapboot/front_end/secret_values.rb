@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# Secret variables: the boot has made-up values of them, and a thaw puts the real ones into the strings that hold them.
+# Secret variables: the boot has made-up values, and a thaw puts the real ones into the strings that hold them.
 #
-# The search is for the made-up value of each variable, for user and password where it is an address (crates/inputs
-# secret.rs takes it apart in the same way), and for what a recipe knows to compute of them again. That is only right for a
-# program that does nothing else with them. `snapboot freeze` boots the program again with others, and compares what is in
+# The search covers the made-up value of each variable, user and password if it is an address (crates/inputs secret.rs splits
+# it in the same way), and values that a recipe can compute from secrets again. That is only right for a program that does
+# nothing else with its secrets. So `snapboot freeze` boots the program again with other values, and compares the contents of
 # the processes: see comparison.rb.
 class SecretValues
   SCHEME = %r{\A[A-Za-z0-9+.-]+://}
   IN_QUERY = %w[pass pwd token secret key=].freeze
   private_constant :SCHEME, :IN_QUERY
 
-  # +names+: of all that are set. +compares+: whether nothing is frozen, and what is in the process is compared with a boot
-  # with others.
+  # +names+: of all secrets that are set. +compares+: whether nothing is frozen, and the contents of the process are compared
+  # with a boot with other values.
   def initialize(directory, names, compares)
     @directory = directory
     @names = names
@@ -23,8 +23,8 @@ class SecretValues
     @problems = []
   end
 
-  # To be called right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a
-  # string that was computed of a secret and what computes it again. Adds what is to be said to +report+.
+  # Call right before the freeze. +shown+: the values that the program was booted with. +computed+: pairs of a string that
+  # was computed from a secret, and the code that computes it again. Adds its findings to +report+.
   def settle(shown, computed, report)
     @values = @names.filter_map { |name| [name, shown[name].b] if shown[name] }.to_h
     return if @values.empty?
@@ -37,12 +37,12 @@ class SecretValues
     GC.start
   end
 
-  # Gives the strings the values of this process. Yields where one has another form than the made-up one.
+  # Gives the strings the values of this process. Yields if one has another form than the made-up one.
   def renew
     return if @texts.empty?
 
     parts = @values.keys.to_h { |name| [name, parts_of(ENV.fetch(name, "").b)] }
-    # Those of variables first: from these the others are computed, and these from those before them.
+    # Variables first: the others are computed from these, each from earlier ones.
     used = @texts.open_pieces
     values = @parts.values.intersection(used).to_h { |part| [part, parts[part[1]][part[2]] || yield] }
     @texts.exchange(values)
@@ -57,7 +57,7 @@ class SecretValues
     @texts.key?(text)
   end
 
-  # Whether it was frozen before a thaw could do that, and is again then.
+  # Whether it was frozen before a thaw could change it, and is frozen again after that.
   def frozen?(text)
     @texts.frozen?(text)
   end
@@ -73,7 +73,7 @@ class SecretValues
     @patterns = @patterns.sort_by { |text, _| -text.bytesize }.to_h
   end
 
-  # The parts of a value that are searched for, by the way in which they come from it.
+  # Returns the parts of a value to search for, by the way in which each is derived.
   def parts_of(value)
     found = { "whole" => value }
     scheme = value[SCHEME]
@@ -114,14 +114,14 @@ class SecretValues
     find_names(marks)
   end
 
-  # Takes a string for one that is exchanged.
+  # Adds a string to those that are exchanged.
   def keep(text)
     return if @texts.add(text, split(text.b))
 
     @problems << "a string that exists only once, such as a key of a Hash, keeps #{value_in(text)}"
   end
 
-  # Symbols and patterns cannot be changed.
+  # Finds symbols and patterns, which cannot be changed.
   def find_names(marks)
     ascii = marks.select(&:ascii_only?)
     symbol = Symbol.all_symbols.find { |candidate| ascii.any? { |mark| part?(candidate.name, mark) } }
@@ -132,7 +132,7 @@ class SecretValues
     @problems << "a Regexp is made of #{value_in(source)}" if source
   end
 
-  # In words: the values of which variables a text holds, as they are or escaped for a pattern.
+  # Describes in words which variables' values a text holds, as they are or escaped for a pattern.
   def value_in(text)
     held = @values.filter_map do |name, value|
       parts = parts_of(value).values
@@ -141,12 +141,12 @@ class SecretValues
     held.empty? ? "what is computed of a secret" : "the value of #{held.join(", ")}"
   end
 
-  # Without a copy of the text: Ruby would have the two share their bytes from then on.
+  # Makes no copy of the text: Ruby would make the two share their bytes from then on.
   def part?(text, mark)
     Encoding.compatible?(text, mark) && text.include?(mark)
   end
 
-  # A text as pieces: what stays, and what the patterns are.
+  # Splits a text: texts that stay, and patterns.
   def split(text)
     pieces = @patterns.keys.reduce([text]) do |all, pattern|
       all.flat_map { |piece| @patterns.key?(piece) ? [piece] : between(piece, pattern) }
@@ -159,7 +159,7 @@ class SecretValues
     pieces.flat_map { |part| [part, pattern] }[0..-2].reject(&:empty?)
   end
 
-  # Writes down what is in this process, without the secrets: in a child, which may load for that.
+  # Writes down the contents of this process, without the secrets, in a child that may load files for that.
   def compare(report)
     comparison = Comparison.new(@directory, @patterns, @own)
     if @compares

@@ -1,12 +1,12 @@
 # frozen_string_literal: true
 
-# Sees which seeds the program gives while it boots. A seed that Ruby drew has 128 bits, and hardly one that was given
-# has; where one has, it is known from here.
+# Records which seeds the program gives while it boots. A seed that Ruby drew has 128 bits, and a given seed rarely has;
+# where one has, it is known from here.
 class Seeding
-  # What Ruby draws is longer than this (bits), except once in 2**64 times.
+  # Seeds that Ruby draws are longer than this (bits), except once in 2**64 times.
   LONGEST_GIVEN = 64
 
-  # To be made first of all.
+  # Create this first of all.
   def initialize
     @given = {}
     @drawn = {}
@@ -18,7 +18,7 @@ class Seeding
     watch(Kernel, :srand, &note_given)
   end
 
-  # Takes everything back. To be called before the image is written.
+  # Restores all methods. Call before the image is written.
   def finish
     verbose = $VERBOSE
     $VERBOSE = nil
@@ -31,7 +31,7 @@ class Seeding
     $VERBOSE = verbose
   end
 
-  # Whether the program chose this seed, so that what follows from it is to stay as it is.
+  # Whether the program chose this seed, so that the generator continues after a thaw.
   def given?(seed)
     seed.abs.bit_length <= LONGEST_GIVEN || (@given.key?(seed) && !@drawn.key?(seed))
   end

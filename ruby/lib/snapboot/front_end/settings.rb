@@ -3,15 +3,15 @@
 # Settings of the interpreter and the process that the program changes while it boots: separators, encodings, warnings, the
 # standard streams, $0 and the process title.
 #
-# Ruby sets some of them again when it has parsed the main script (`process_options` in its ruby.c: the external encoding,
-# those of the standard streams, $0), and has no process title before. Others change how the front end or the parser works.
-# So the program's settings are taken out before the freeze, which gives back the ones that Ruby started with, and put back
-# right before the main script runs.
+# Ruby sets some of them again after parsing the main script (`process_options` in its ruby.c: the external encoding, those
+# of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So the
+# program's settings are replaced with those of Ruby's start before the freeze, and restored right before the main script
+# runs.
 class Settings
-  # Stands for a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the
-  # encodings of $stdin, $stdout and $stderr, in this order: the call for the last one tells that the script is about to run.
+  # Replaces a standard stream while Ruby parses the main script. Ruby's last step before the script runs sets the encodings
+  # of $stdin, $stdout and $stderr, in this order: the call for the last one shows that the script is about to run.
   class StandIn
-    # +changed+: whether the program has given the stream its encodings, so that Ruby's do not count.
+    # +changed+: whether the program has set the stream's encodings, so that Ruby's do not count.
     def initialize(stream, changed, &block)
       @stream = stream
       @changed = changed
@@ -26,7 +26,8 @@ class Settings
     def write(*texts) = @stream.write(*texts)
   end
 
-  # Each by its name: what reads it, what sets it. $VERBOSE comes last, since others warn when they are set.
+  # By name: the code that reads a setting, and the code that sets it. $VERBOSE comes last, since others warn when they are
+  # set.
   ALL = {
     "$;" => [-> { $; }, ->(value) { $; = value }],
     "$," => [-> { $, }, ->(value) { $, = value }],
@@ -54,10 +55,10 @@ class Settings
   GET_FLAGS = 3
   SET_FLAGS = 4
 
-  # The command line that the process was started with, as the kernel tells it.
+  # The command line that the process was started with, according to the kernel.
   attr_reader :command_line
 
-  # To be made before the program can change anything.
+  # Create this before the program can change anything.
   def initialize
     @ordinary = ALL.transform_values { |get, _| get.call }
     @compiler = compile_options
@@ -69,11 +70,11 @@ class Settings
     watch_title
   end
 
-  # Takes out what the program has set, of what belongs to the process, too. To be called right before the freeze.
+  # Takes out the program's settings, including those of the process. Call right before the freeze.
   def settle
     @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
     SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
-    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # or else it is the program's
+    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # else it is the program's own
     take
     now = File.binread(NAME)
     @name = now.chomp unless now == @name_then
@@ -84,18 +85,18 @@ class Settings
     end
   end
 
-  # What the program has set, by name.
+  # Returns the program's settings, by name.
   def kept
     { "settings" => @kept, "$0 (set)" => [@script_name, @title, @name] }
   end
 
-  # Gives the program its settings.
+  # Restores the program's settings.
   def put_back
     set(@kept)
     put_back_late
   end
 
-  # The same, when Ruby has parsed the main script.
+  # Does the same after Ruby has parsed the main script.
   def put_back_before_main
     take
     return unless @streams_changed.any? || late? || !@kept.empty?
@@ -109,27 +110,27 @@ class Settings
     set(STREAM_NAMES.zip(stand_ins).to_h)
   end
 
-  # What an option of the command line says, which Ruby obeys before it loads anything.
+  # Sets what an option of the command line says, which Ruby obeys before it loads anything.
   def start_with(name, value)
     unchanged = ALL.fetch(name).first.call.equal?(@ordinary[name])
     @ordinary[name] = value
     set(name => value) if unchanged
   end
 
-  # Gives the process what it had besides the interpreter's settings. To be called after the thaw.
+  # Restores the settings of the process besides the interpreter's. Call after the thaw.
   def renew_process
     File.binwrite(NAME, @name) if @name
     @flags&.zip(STREAMS) { |flags, stream| renew_flags(stream, *flags) }
   end
 
-  # To be called when the thaw is done with ARGV and the standard streams.
+  # Call when the thaw is done with ARGV and the standard streams.
   def freeze_again
     @frozen.each(&:freeze)
   end
 
   private
 
-  # Silently: the program has been warned when it set them.
+  # Silently: the program was warned when it set them.
   def set(values)
     return if values.empty?
 
@@ -140,7 +141,7 @@ class Settings
     $VERBOSE = values.fetch("$VERBOSE", verbose) unless values.empty?
   end
 
-  # Ruby sets those of the standard streams to its own, unless stand-ins are in the way.
+  # Ruby sets the encodings of the standard streams to its own, unless stand-ins replace them.
   def encodings
     STREAMS.map { |stream| [stream.external_encoding, stream.internal_encoding] unless stream.closed? }
   end
@@ -153,7 +154,7 @@ class Settings
     one.equal?(other) || (one.instance_of?(String) && one == other)
   end
 
-  # Takes out what the program has set since.
+  # Takes out the program's later settings.
   def take
     @kept = ALL.each_with_object({}) do |(name, (get, _)), kept|
       value = get.call
@@ -165,7 +166,7 @@ class Settings
     RubyVM::InstructionSequence.compile_option = @compiler if @kept_compiler
   end
 
-  # Whether there is something that has no effect, or a wrong one, before Ruby has compiled the main script.
+  # Whether a setting has no effect, or a wrong one, before Ruby has compiled the main script.
   def late?
     @script_name || @title || @kept_compiler
   end
@@ -176,7 +177,7 @@ class Settings
     RubyVM::InstructionSequence.compile_option = @kept_compiler if @kept_compiler
   end
 
-  # Calls the block before the first line of the main script. Has to be the last thing done before that.
+  # Calls the block before the first line of the main script. Nothing else may be done in between.
   def at_first_line
     trace = TracePoint.new(:line) do
       trace.disable
@@ -185,7 +186,7 @@ class Settings
     trace.enable
   end
 
-  # Keeps what the program makes $0 and the process title, which cannot be read.
+  # Records the values that the program gives $0 and the process title, which cannot be read.
   def watch_title
     settings = self
     @on_name = ->(name) { settings.title_set(name, nil) }
@@ -215,7 +216,7 @@ class Settings
 
   private
 
-  # Whether a program that is executed does not get it, and how it was opened. nil for a stream that is closed.
+  # Returns whether an executed program does not inherit it, and how it was opened. nil for a closed stream.
   def flags(stream)
     stream.closed? ? nil : [stream.close_on_exec?, stream.fcntl(GET_FLAGS)]
   rescue SystemCallError

@@ -1,11 +1,10 @@
 # frozen_string_literal: true
 
-# A program that comes from standard input. Ruby reads its lines from STDIN up to __END__, where DATA begins, which is STDIN
-# too.
+# A program on standard input. Ruby reads its lines from STDIN up to __END__, where DATA begins, which is STDIN as well.
 class StandardInput
   END_OF_PROGRAM = /\A__END__\r?\n?\z/
 
-  # A file without a name that holds +text+, to be read from its beginning. Raises SystemCallError.
+  # Returns a nameless file that holds +text+, at its beginning. Raises SystemCallError.
   def self.nameless(text)
     file = File.open("/tmp", File::RDWR | File::TMPFILE, 0o600)
     file.binmode
@@ -42,13 +41,13 @@ class StandardInput
     false
   end
 
-  # Does to STDIN what Ruby does to the file that it has parsed.
+  # Does to STDIN what Ruby does to the file after parsing it.
   def take_over(encodings)
     STDIN.set_encoding(*encodings)
     define_data
   end
 
-  # Makes DATA what follows the program.
+  # Makes the rest after the program DATA.
   def define_data
     Object.const_set(:DATA, STDIN) if @data
   end
@@ -61,7 +60,7 @@ class StandardInput
     nil # a pipe or a terminal
   end
 
-  # Whether __END__ may follow here: in a text or a comment that goes on, it is part of that.
+  # Whether __END__ may follow here: inside an unfinished text or comment, it belongs to that.
   def complete?(text)
     verbose = $VERBOSE
     $VERBOSE = nil

@@ -1,15 +1,15 @@
 # frozen_string_literal: true
 
-# What a boot holds, compared with what another one does: see evidence.rb. To be used in a process that is not frozen.
+# Compares what a boot holds with another boot: see evidence.rb. Use this only in a process that is not frozen.
 #
-# A string of the other boot that holds one of its values, which are unlike all other texts, is what the first boot has with
-# its own value there: then it only keeps the fact. A difference of any other kind is told; what differs between two boots
-# that are alike is noise. Where that holds a value of the other boot, the fact binds: what the rest follows from, nobody
-# knows. The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, each line with
-# path and digest of a value and the template of a string that is renewed; `noise` has paths that differ in two boots that
-# are alike, `found` what a child tells its parent.
+# The values of the other boot are unlike all other texts. If a string there holds one and the first boot has its own value
+# in the same place, the program only keeps the fact. Any other difference is reported. What differs between two like boots
+# is noise. If noise holds a value of the other boot, the fact binds, since nobody knows what the rest follows from. The
+# files of the control directory: `held` of the first boot and `held_otherwise` of the other one have lines with path and
+# digest of a value and the template of a string that is renewed; `noise` has paths that differ in two like boots; `found` is
+# what a child reports to its parent.
 class StartComparison
-  # A text that hangs on Ruby itself, which may be gone in the next boot.
+  # A text that Ruby itself refers to, which may be gone in the next boot.
   TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n
   private_constant :TABLE_ENTRY
 
@@ -27,7 +27,7 @@ class StartComparison
     @there = others.to_h { |_, number, there| [number, there] }
   end
 
-  # Does what this boot is for.
+  # Runs the comparison for which this boot was made.
   def run
     __send__(@role)
   end
@@ -40,7 +40,7 @@ class StartComparison
     write("held", lines)
   end
 
-  # Writes what is held in the terms of the first boot, and what differs.
+  # Writes what is held, in the terms of the first boot, and what differs.
   def other
     first = read("held")
     noise = noise()
@@ -55,7 +55,7 @@ class StartComparison
     write("found", different.map { |path| "differs=#{path}\0" })
   end
 
-  # Finds the strings that a thaw makes anew, and what differs without being noise.
+  # Finds the strings that a thaw makes anew, and differences that are no noise.
   def again
     first = read("held")
     other = read("held_otherwise")
@@ -68,9 +68,9 @@ class StartComparison
       if first.delete(path)&.first != value
         noise[path] = true
         hidden << [template, path] unless path.match?(TABLE_ENTRY)
-      elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it only happens to hold the same text
+      elsif there.nil? && path.start_with?(ObjectPaths::ROOT) then next # it holds the same text by coincidence
       elsif there != value then differs << path
-      elsif (templates[object] ||= [template, path]).first != template # one object here, and two there
+      elsif (templates[object] ||= [template, path]).first != template # one object here, two there
         hidden.push([template, path], templates[object])
       end
     end
@@ -85,7 +85,7 @@ class StartComparison
     write("found", (differs + held(hidden + keys.map(&:last)) + renewed).map(&:b))
   end
 
-  # Says that facts stand where no other value can be put. +templates+: each with its path.
+  # Reports that facts stand where no other value can be put. +templates+: each with its path.
   def held(templates)
     found = templates.flat_map do |template, path|
       template.to_s.split(",").grep(/\A\d/).map { |number| [@names[number.to_i], path] }
@@ -93,14 +93,14 @@ class StartComparison
     found.uniq(&:first).map { |name, path| "held=#{Channel.record(name, path)}\0" }
   end
 
-  # Yields path, digest and object of all that is held.
+  # Yields path, digest and object of everything that is held.
   def each
     @paths.each(method(:translated), method(:holds?)) do |path, content, object|
       yield path, ObjectPaths.digest(content), object
     end
   end
 
-  # The bytes of a string as they are in the first boot; nil where they are the same.
+  # Returns the bytes of a string in the terms of the first boot; nil if they are the same.
   def translated(bytes)
     split(bytes)&.map { |piece| piece.is_a?(Integer) ? @there[piece] : piece }&.join
   end
@@ -109,13 +109,13 @@ class StartComparison
     @values.any? { |value| bytes.include?(value) }
   end
 
-  # Of what a string is made that is not the same, as text.
+  # Returns, as text, how a string is composed if it differs.
   def template(object)
     pieces = split(ObjectPaths::BYTES.bind_call(object)) if String === object # rubocop:disable Style/CaseEquality
     pieces&.map { |piece| piece.is_a?(Integer) ? piece : "x#{piece.unpack1("H*")}" }&.join(",")
   end
 
-  # Strings, and numbers of facts.
+  # Returns Strings, and numbers of facts.
   def split(bytes)
     return unless @patterns.any? { |here,| bytes.include?(here) }
 
@@ -128,7 +128,7 @@ class StartComparison
     piece.split(here, -1).flat_map { |part| [part, number] }[0..-2].reject { |part| part == "" }
   end
 
-  # Digest and template by path.
+  # Returns digest and template by path.
   def read(name)
     File.binread("#{@directory}/#{name}").split("\n").to_h do |line|
       path, value, template = line.split("\0", -1)

@@ -1,9 +1,9 @@
 # frozen_string_literal: true
 
-# Brings STDIN, STDOUT and STDERR in line with what descriptors 0 to 2 are in the new process.
+# Makes STDIN, STDOUT and STDERR fit the descriptors 0 to 2 of the new process.
 #
-# Ruby looks at a standard stream once, when it starts, and keeps whether it is a terminal (which flushes line by line).
-# The objects must stay the same, so what differs is copied over from a fresh object for the same descriptor.
+# Ruby examines a standard stream once, when it starts, and remembers whether it is a terminal (which flushes line by line).
+# The objects must stay the same, so the differences are copied from a fresh object for the same descriptor.
 class Stdio
   STREAMS = [[STDIN, "r"], [STDOUT, "w"], [STDERR, "w"]].freeze
 
@@ -21,14 +21,14 @@ class Stdio
 
       reopen(stream, mode)
     rescue SystemCallError
-      next # opened for the other direction: Ruby will say so on the first use
+      next # opened for the other direction: Ruby reports that on the first use
     end
   end
 
   private
 
-  # Same descriptor: nothing is opened or duplicated, only the mode is copied. Encodings stay; what else the program has made
-  # of the stream does not, its own methods among them.
+  # Keeps the descriptor: nothing is opened or duplicated, only the mode is copied. Encodings stay; the program's other
+  # changes of the stream do not, including its singleton methods.
   def reopen(stream, mode)
     fresh = IO.for_fd(stream.fileno, mode, autoclose: false)
     sync = stream.sync
@@ -43,7 +43,7 @@ class Stdio
     stream.sync = sync
     stream.lineno = line if line
     stream.binmode if binary
-    # A reopened stream has the encodings of the other one from Ruby 3.4 on.
+    # From Ruby 3.4 on, a reopened stream has the encodings of the other one.
     is_kept = encodings == [stream.external_encoding, stream.internal_encoding]
     stream.set_encoding(*encodings) if encodings.first && !is_kept
   end

@@ -1,21 +1,21 @@
 # frozen_string_literal: true
 
-# Tells at the end of a thawed process what it has loaded that its image has not, so that the next image has it.
+# Reports at the end of a thawed process what it has loaded that its image lacks, so that the next image has it.
 #
-# For images of the store alone. What is told is appended to the file that the request names +profile+, entries as in
-# train.rb; then +on_news+ is started, and nobody waits for it. Where anything is in the way, nothing is told: the program
-# ends as it would without this.
+# Only for images of the store. The report is appended to the file that the request names +profile+, entries as in train.rb;
+# then +on_news+ is started, without waiting for it. If anything fails, nothing is reported: the program ends as it would
+# without this.
 class Telling
   MAX_SIZE = 1 << 20
-  # Where there is a FIFO, nobody waits for its other end.
+  # Opening a FIFO must not wait for its other end.
   OPENING = File::RDWR | File::APPEND | File::CREAT | File::NOFOLLOW | File::NONBLOCK | File::NOCTTY | File::BINARY
-  # Decides in each start which gems there are.
+  # Decides in each start which gems exist.
   BUNDLER = %r{/bundler/setup\.rb\z}
-  # As they were before the program could change them.
+  # The methods before the program could change them.
   SPAWN = Process.method(:spawn)
   OPEN = File.method(:open)
 
-  # In which this process was started; nil where it has none.
+  # The directory in which this process was started; nil if it has none.
   attr_reader :folder
 
   # +request+ names the file and the command.
@@ -23,14 +23,14 @@ class Telling
     @profile = request.value("profile")
     @script = request.list("told_of").map { |script| "script=#{script}" }
     @on_news = request.list("on_news")
-    # What was left out of the image on purpose is no news.
+    # Features that were left out of the image on purpose are not reported.
     @left = request.records("learnt").map(&:first) + request.list("known")
     # By path: how many features were loaded when the loading of this one began.
     @begun = {}
   end
 
-  # Notes what is loaded, and from then on in which order features begin to be loaded, and where they are searched. To be
-  # called right before the freeze.
+  # Records what is loaded, and from then on the order in which the loading of features begins, and where they are searched.
+  # Call right before the freeze.
   def settle
     @known = $LOADED_FEATURES.dup
     @load_path = @searched = @initial = $LOAD_PATH.dup
@@ -41,8 +41,8 @@ class Telling
     @tracer.enable
   end
 
-  # The archive of this process, whose +own+ files are no news, is open, and tells of each file instead: its code is not used
-  # while compiling is traced.
+  # The archive of this process, whose +own+ files are not reported, is open, and reports each file instead: its code is not
+  # used while compiling is traced.
   def listen_to_archive(own)
     @own = own
     return unless Snapboot::Archive.part?(:code)
@@ -51,7 +51,7 @@ class Telling
     Snapboot::Archive.on_event { |_, kind, path| note_begun(path) if kind == :code }
   end
 
-  # Notes what this process is, before the program can change it.
+  # Records the identity of this process, before the program can change it.
   def begin
     @process = Process.pid
     @variables = ENV.to_h
@@ -60,19 +60,19 @@ class Telling
     @folder = nil
   end
 
-  # To be called last of all.
+  # Call last of all.
   def tell
     return if $LOADED_FEATURES.size == @known.size || !mine? || killed?
 
     entries = news
     start if !entries.empty? && append(entries)
   rescue StandardError, ScriptError
-    nil # nobody needs to know
+    nil # the program ends as without this
   end
 
   private
 
-  # The file of that path is about to run.
+  # Records that the file of that path is about to run.
   def note_begun(path)
     @begun[path] ||= $LOADED_FEATURES.size
     note_searched unless $LOAD_PATH == @load_path
@@ -83,7 +83,7 @@ class Telling
     @searched |= @load_path.map { |folder| File.expand_path(folder) }
   end
 
-  # Whether this is no child that the program has left to itself, and may be known of.
+  # Whether this is not a child that the program forked, and need not stay hidden.
   def mine?
     Process.pid == @process && @folder && Process.uid == Process.euid
   end
@@ -92,7 +92,7 @@ class Telling
     !($!.nil? || $!.is_a?(StandardError) || $!.is_a?(ScriptError) || $!.is_a?(SystemExit))
   end
 
-  # What there is to tell, as entries; most starts have nothing.
+  # Returns the entries to report; most starts have none.
   def news
     new = ($LOADED_FEATURES - @known - @left).select do |path|
       path.start_with?("/") && !(@own && path.match?(@own)) && File.file?(path)
@@ -112,13 +112,14 @@ class Telling
     (@script + entries).map { |entry| "#{entry}\0".b }.join
   end
 
-  # As their loading began. Libraries that are not written in Ruby come last.
+  # Sorts by the beginning of the loading. Libraries that are not written in Ruby come last.
   def in_order(paths)
     order = @begun.keys.each_with_index.to_h
     paths.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
   end
 
-  # By path, the feature whose loading has loaded that one: of those that were begun before and not yet loaded, the last.
+  # Returns by path the feature whose loading has loaded that one: the last of those that were begun before and not yet
+  # loaded.
   def loaders
     places = $LOADED_FEATURES.each_with_index.to_h
     loading = []
@@ -130,7 +131,7 @@ class Telling
     end
   end
 
-  # Adds to the file what is not told there. Returns whether it is the user's own.
+  # Appends the entries that the file lacks. Returns whether the file belongs to the user.
   def append(data)
     return false unless File.stat(File.dirname(@profile)).owned?
 
@@ -139,29 +140,29 @@ class Telling
       return false unless status.owned? && status.file? && status.size <= MAX_SIZE
 
       told = file.read
-      # What was cut off at the end ends there.
+      # Ends an entry that was cut off.
       data = "\0#{data}" unless told.empty? || told.end_with?("\0")
       write(file, told.include?(data) ? "" : data, status.size)
     end
   end
 
-  # Returns whether it can be written.
+  # Returns whether the file can be written.
   def write(file, data, size)
     limit, = Process.getrlimit(:FSIZE)
     return false if size + data.bytesize > limit
 
-    # That the image has not what was told before is news all the same.
+    # Data reported earlier but still missing from the image triggers `on_news` again.
     data.empty? ? File.utime(nil, nil, "/proc/self/fd/#{file.fileno}") : file.syswrite(data)
     true
   end
 
-  # Starts the command as this process was started.
+  # Starts the command with the environment and directory of this process' start.
   def start
     variables = File.binread("/proc/self/environ").split("\0").filter_map { |entry| entry.split("=", 2) if entry.index("=") }
     variables = variables.reverse.to_h.except("SNAPBOOT_IGNORED")
     program, *words = @on_news
     streams = $stdout, $stderr
-    # Ruby flushes them, whatever the program has put in their place. One that is closed is in the way.
+    # Ruby flushes these, even if the program has replaced them. A closed one would fail.
     $stdout = STDOUT
     $stderr = STDERR
     alone = { unsetenv_others: true, pgroup: true, close_others: true, chdir: @folder }

@@ -1,19 +1,20 @@
 # frozen_string_literal: true
 
-# Times that the program has taken while it booted, and its process number, where it keeps them: a thaw has them as they are.
+# Finds times that the program has taken while it booted, and its process number, where it keeps them: a thaw would keep the
+# old ones.
 #
-# A program reads the clock all the time and hardly ever keeps what it says, so what counts is what is found in constants and
-# variables of modules and classes in the end: a number or a date between the beginning of the boot and now, or a text with
-# the date and the minute. A process number is known by the name of a constant as well: variables that hold one mostly serve
-# to notice a fork, which a thaw is.
+# A program reads the clock often and rarely keeps the result, so only the final constants and variables of modules and
+# classes count: a number or a date between the beginning of the boot and now, or a text with the date and the minute. A
+# process number also needs a constant with a fitting name: variables that hold one mostly serve to detect a fork, and a thaw
+# is one.
 class Times
   NAME = Module.instance_method(:name)
-  # Of a constant.
+  # The name of such a constant.
   PROCESS = /\A::.*(?:pid|process)/i
-  # As 20260102T0304 is; a longer text than the other says more than a time.
+  # As long as 20260102T0304; a text longer than the other limit is more than a time.
   SHORTEST = 12
   LONGEST = 200
-  # Of a boot that takes longer, only the first minutes are looked for in texts.
+  # Of a longer boot, only the first minutes are searched for in texts.
   MAX_MINUTES = 30
   private_constant :NAME, :PROCESS, :SHORTEST, :LONGEST, :MAX_MINUTES
 
@@ -23,7 +24,7 @@ class Times
     ends = [now.to_f, Process.clock_gettime(Process::CLOCK_MONOTONIC)]
     began = File.mtime("#{directory}/request")
     took = now - began
-    # From when to when by each clock: that of the time since 1970 first, then the one that counts from some other moment.
+    # From when to when by each clock: first that of the time since 1970, then the one with another origin.
     @windows = ends.map { |finish| (finish - took)..finish }
     minutes = (began.to_i / 60..now.to_i / 60).first(MAX_MINUTES).map { |minute| Time.at(minute * 60) }
     minutes += minutes.map(&:getutc)
@@ -33,7 +34,7 @@ class Times
     @dates = Object.const_defined?(:Date) && !Object.autoload?(:Date) ? [Object.const_get(:Date)] : []
   end
 
-  # Pairs of :time or :pid and the name of what keeps it (Module::NAME, Module@name), sorted.
+  # Returns pairs of :time or :pid and the name that holds it (Module::NAME, Module@name), sorted.
   def kept
     found = []
     verbose = $VERBOSE
@@ -61,9 +62,9 @@ class Times
     VARIABLES.bind_call(owner).each { |name| yield name, GET_VARIABLE.bind_call(owner, name) }
     CLASS_VARIABLES.bind_call(owner, false).each { |name| yield name, GET_CLASS_VARIABLE.bind_call(owner, name) }
   rescue StandardError, ScriptError
-    nil # there is one that nobody may look at
+    nil # one of them may not be read
   end
-  # Whatever the program has put in their place.
+  # The original methods, whatever the program has put in their place.
   CONSTANTS, GET, AUTOLOAD = %i[constants const_get autoload?].map { |name| Module.instance_method(name) }
   CLASS_VARIABLES, GET_CLASS_VARIABLE = %i[class_variables class_variable_get].map { |name| Module.instance_method(name) }
   VARIABLES, GET_VARIABLE = %i[instance_variables instance_variable_get].map { |name| Kernel.instance_method(name) }
@@ -95,12 +96,12 @@ class Times
 
   def stamp?(text)
     text = text.b
-    # Hardly any text has one of these, and there are thousands of texts.
+    # Hardly any of the thousands of texts has one of these.
     @marks.any? { |mark| text.include?(mark) } &&
       @stamps.any? { |mark, rests| text.include?(mark) && rests.any? { |rest| text.include?(rest) } }
   end
 
-  # How a minute is written: pairs of a part that is rare, and what may be beside it.
+  # Returns the ways to write a minute: pairs of a rare part, and the texts that may stand beside it.
   def stamps(time)
     dates = %w[- / .].flat_map { |mark| %w[%Y-%m-%d %m-%d-%Y %d-%m-%Y].map { |form| time.strftime(form.tr("-", mark)) } }
     dates += ["%b %e ", "%b %d", "%d %b", "%d/%b/%Y"].map { |form| time.strftime(form) }
@@ -108,7 +109,7 @@ class Times
     [[time.strftime("%H:%M"), dates], [in_one, ["", "T", "-", "_"].map { |mark| in_one + mark + time.strftime("%H%M") }]]
   end
 
-  # Soon after a machine has started, a setting such as 30.0 seconds might be taken for a time.
+  # Soon after the machine's start, a setting such as 30.0 seconds might look like a time.
   def fits?(seconds)
     windows = (seconds * 1000 % 1).zero? ? @windows.take(1) : @windows
     windows.any? { |window| window.cover?(seconds) }

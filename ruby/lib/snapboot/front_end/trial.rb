@@ -1,27 +1,27 @@
 # frozen_string_literal: true
 
-# What a child does: loads features, and finds out what each of them did, the nested ones too. For good, in this process.
+# The work of a child: loads features, and records the effects of each, nested ones included. Changes this process for good.
 class Trial
-  # Raised where a feature is loaded that is left out. No program catches it by its name.
+  # Raised where a left-out feature is loaded. No program catches it by name.
   class LeftOut < Exception; end # rubocop:disable Lint/InheritException
 
-  # It can be seen in the text only.
+  # Only visible in the text.
   EXIT_HANDLER = /^\s*END\s*\{/n
   LOCATIONS = Kernel.instance_method(:caller_locations)
-  # Settings of a terminal, or its name, as the freezer notes it.
+  # Settings or the name of a terminal, in the freezer's records.
   TERMINAL_STATE = "settings or the name of its terminal"
-  # What the freezer notes that belongs to a start, in words.
+  # The freezer's records of reads that differ in each start, in words.
   NOTES = {
     [Channel::FACT, "terminal"] => "reads what its terminal is",
     [Channel::FACT, "window"] => "reads the size of its terminal",
     [Channel::EARLY, TERMINAL_STATE] => "reads #{TERMINAL_STATE}",
     **Reads::OF_TERMINALS.to_h { |name| [[Channel::VARIABLE, name], "reads the variable #{name}"] }
   }.freeze
-  # So many frames away is whoever calls a method that this puts in the place of another.
+  # The caller of a replaced method is at most this many frames away.
   NEAR = 4
   private_constant :EXIT_HANDLER, :LOCATIONS, :NEAR
 
-  # What the last child in this control directory has found: why a feature must be left out, by its path.
+  # Returns what the last child in this control directory has found: the reason why a feature must be left out, by path.
   def self.result(directory)
     file = "#{directory}/rehearsed"
     return { File.read("#{directory}/trying") => "ends the process when it is loaded" } unless File.exist?(file)
@@ -29,12 +29,12 @@ class Trial
     read(file).tap { File.unlink(file) }
   end
 
-  # Writes a file that tells why features are left out, by their paths.
+  # Writes a file with the reasons why features are left out, by path.
   def self.write(file, left_out)
     File.binwrite(file, left_out.map { |path, why| "left_out=#{Channel.record(path, why)}\0".b }.join)
   end
 
-  # What such a file tells.
+  # Returns the contents of such a file.
   def self.read(file)
     File.binread(file).split("\0").to_h do |entry|
       Channel.fields(entry.split("=", 2).last).map { |field| field.force_encoding(Encoding.find("locale")) }
@@ -46,17 +46,17 @@ class Trial
     @directory = directory
     @reads = reads
     @gem_lists = gem_lists
-    # Why a feature must be left out, by its path; first what is known of that.
+    # The reason why a feature must be left out, by path; initially what is already known.
     @left = learnt.left_out.dup
-    # What has happened that must not, in the order of its happening.
+    # Forbidden effects, in their order.
     @events = []
-    # Reads of which a recipe may say that it makes up for them: what was being loaded then, what was read, where, in words.
+    # Reads that a recipe may make up for: the feature being loaded then, what was read, where, in words.
     @pending = []
     @loading = []
     @done = $LOADED_FEATURES.to_h { |path| [path, true] }
   end
 
-  # Loads all of them, and writes down which must be left out.
+  # Loads all features, and writes down which must be left out.
   def run(paths)
     @gem_lists.forget
     watch
@@ -73,18 +73,18 @@ class Trial
     exit!(0)
   end
 
-  # Something has happened that no feature may do which is loaded early.
+  # Records an effect that forbids loading a feature early.
   def note(event)
     @events << event
   end
 
-  # Something was changed that a program may count on if it changes it in each of its starts, and Ruby's own libraries change
-  # as everybody knows.
+  # Records a change that is harmless if the program makes it in each of its starts, or if it is a known change of Ruby's own
+  # libraries.
   def note_change(event)
     note(event) unless always? || @loading.last.start_with?(*@ruby)
   end
 
-  # A feature is about to be loaded by the block, if it is not.
+  # The block is about to load a feature that is not loaded yet.
   def loading(name, &block)
     path = resolve(name)
     leave(path) if @left.key?(path)
@@ -93,7 +93,7 @@ class Trial
     watch_loading(path, &block)
   end
 
-  # What `require_relative` in the nearest of these frames means by a name.
+  # Returns what a name means for `require_relative` in the nearest of these frames.
   def beside(frames, name)
     frame = frames.find { |candidate| candidate.path != __FILE__ }
     File.expand_path(name.respond_to?(:to_path) ? name.to_path : name, File.dirname(frame.absolute_path))
@@ -123,7 +123,7 @@ class Trial
     @reads.attributes.look
   end
 
-  # Has some of the streams be a terminal, as in the starts that the image is for.
+  # Makes some of the streams a terminal, as in the starts that the image serves.
   def show_terminal
     return if @reads.terminal.to_a.empty?
 
@@ -133,7 +133,7 @@ class Trial
     terminal.close
   end
 
-  # How much was printed until now (bytes).
+  # Returns the size of the output so far (bytes).
   def printed
     [STDOUT, STDERR].each { |stream| stream.flush unless stream.closed? }
     while @other_end
@@ -150,20 +150,20 @@ class Trial
     return @left[path] = "requires #{root(whole)}" if whole
 
     File.binwrite("#{@directory}/trying", path)
-    # Here, too: `require` may know the file by another name, through a link.
+    # Here as well: `require` may know the file by another name, through a link.
     watch_loading(path) { require path }
   rescue Exception # rubocop:disable Lint/RescueException
     @left[path] ||= "cannot be loaded by itself"
   end
 
-  # Autoload comes to Kernel#require as well.
+  # Autoload also calls Kernel#require.
   def watch_requires
     trial = self
-    plain = Kernel.method(:require) # RubyGems has no part in require_relative
+    plain = Kernel.method(:require) # RubyGems does not take part in require_relative
     [Kernel, Kernel.singleton_class].each do |owner|
       original = owner.instance_method(:require)
       replace(owner, :require) { |name| trial.loading(name) { original.bind_call(self, name) } }
-      # It looks at its caller, so another one has to do the same.
+      # It uses its caller's path, so another method must emulate it.
       replace(owner, :require_relative) do |name|
         name = trial.beside(LOCATIONS.bind_call(self, 0, NEAR), name)
         trial.loading(name) { plain.call(name) }
@@ -180,7 +180,7 @@ class Trial
   def resolve(name)
     $LOAD_PATH.resolve_feature_path(name)&.last
   rescue LoadError, TypeError
-    nil # whoever loads it shall see that
+    nil # the caller that loads it gets the error
   end
 
   def leave(path)
@@ -207,21 +207,21 @@ class Trial
 
   def blame(path, begun)
     @left[path] ||= @events[begun]
-    # For whoever has required it, that is all there is to say.
+    # For each feature that requires it, this reason is enough.
     @events[begun..] = ["requires #{root(path)}"]
   end
 
-  # The feature that is to blame in the end.
+  # Returns the feature that causes the problem.
   def root(path)
     @learnt.root(path, @left)
   end
 
-  # Whether the program loads in each start what is being loaded.
+  # Whether each start of the program loads the feature that is being loaded.
   def always?
     @loading.empty? || @learnt.always?(@loading.last)
   end
 
-  # Notes what has happened since the last look.
+  # Records the effects since the last look.
   def look
     @learnt.globals.look
     printed = self.printed
@@ -230,13 +230,13 @@ class Trial
     noted_by_freezer(find_reads).each { |event| note(event) }
     changing.each { |path| note("looks for #{path}, which changes") }
     @state.changes(always?).each { |what| note("changes #{what}") }
-    # Those of the kernel: the program may look at them before it changes them.
+    # The kernel's attributes: the program may read them before it changes them.
     @reads.attributes.look.each { |name| note("changes its #{name}") }
     gems = @state.new_gems
     note_change("activates the gem #{gems.first}") unless gems.empty?
   end
 
-  # Returns which of them a recipe may make up for. Only it can know, and only when its library is loaded.
+  # Returns the reads that a recipe may make up for. Only the recipe knows, and only when its library is loaded.
   def find_reads
     pending, events = @reads.since(@mark, @learnt).partition { |what, reader, _| Recipes.may_renew?(what, reader) }
     events.each { |_, _, event| note(event) }
@@ -246,22 +246,22 @@ class Trial
     pending.map(&:first)
   end
 
-  # What native libraries ask the C library, the freezer notes in a file; what Ruby has asked for the program, too, which
-  # counts there unless it is +pending+.
+  # Reads the freezer's records of requests to the C library: those of native libraries, and those of Ruby for the program,
+  # which count as well unless they are +pending+.
   def noted_by_freezer(pending)
     size = File.size?(@notes).to_i
     return [] if size == @noted
 
     entries = File.binread(@notes, size - @noted, @noted).to_s.split("\0")
     events = entries.map { |entry| Channel.fields(entry.split("=", 2).last) }
-    # It notes the same but once, and the next may be another's.
+    # The freezer records the same read only once, and the next reader may be another feature.
     Reads.phase(Channel::OF_TRIAL) unless pending.empty?
     @noted = File.size(@notes)
     events.filter_map { |kind, _, subject| NOTES[[kind, subject]] unless bound?(subject) || pending.include?(subject) }
   end
 
-  # What was looked up since the last look of places that change from start to start: the recorder writes it into that file
-  # before the look-up goes on.
+  # Returns the look-ups since the last look in places that change from start to start. The recorder writes them into that
+  # file before the look-up goes on.
   def changing
     size = File.size?(@changing).to_i
     return [] if size == @changed
@@ -269,12 +269,12 @@ class Trial
     File.binread(@changing, size - @changed, @changed).split("\0").tap { @changed = size }
   end
 
-  # Whether the image is for starts where the answer is the same. A size changes, where there is one.
+  # Whether the image serves only starts where the answer is the same. The size of a terminal may still change.
   def bound?(subject)
     @reads.terminal && subject != TERMINAL_STATE && (subject != "window" || @reads.terminal.empty?)
   end
 
-  # Leaves out what has read anything that no recipe makes up for, and what has required that.
+  # Leaves out features with a read that no recipe makes up for, and those that have required them.
   def settle
     @pending.each do |loading, what, reader, event|
       next if Recipes.renews?(what, reader)
@@ -285,7 +285,7 @@ class Trial
     end
   end
 
-  # Features that keep the time when they were loaded, or the number of the process.
+  # Finds features that keep the time of their loading, or the process number.
   def find_what_is_kept(paths)
     Times.new(@directory).kept.each do |_, name|
       path, = Object.const_source_location(name[/\A[^@]+/])

@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Methods that go through a block for the time of the boot.
+# Routes methods through a block while the program boots.
 class Wrappers
   FILE = __FILE__
 
@@ -8,8 +8,8 @@ class Wrappers
     @all = []
   end
 
-  # Has calls of the method +name+ of +owner+ go through the block: it is given the receiver, the method, bound to it, the
-  # arguments and the block of the call. Once is enough, until somebody else has replaced it.
+  # Routes calls of the method +name+ of +owner+ through the block, which gets the receiver, the method bound to it, the
+  # arguments and the block of the call. Wraps again only if other code has replaced the method.
   def wrap(owner, name, &around)
     return unless owner.method_defined?(name) || owner.private_method_defined?(name)
 
@@ -21,7 +21,7 @@ class Wrappers
     @all << [owner, name, original, owner.instance_method(name)]
   end
 
-  # Puts back what was there, but where somebody else has replaced it since.
+  # Restores the methods, except those that other code has replaced since.
   def take_off
     @all.reverse_each do |owner, name, original, wrapped|
       replace(owner, name, original, original) if owner.instance_method(name) == wrapped
@@ -33,7 +33,7 @@ class Wrappers
 
   def replace(owner, name, body, model)
     hidden = %i[private protected].find { |kind| owner.__send__("#{kind}_method_defined?", name) }
-    owner.alias_method(name, name) # nothing is discarded then, of which Ruby would warn
+    owner.alias_method(name, name) # avoids Ruby's warning about a discarded method
     owner.define_method(name, body)
     owner.__send__(:ruby2_keywords, name) if body != model
     owner.__send__(hidden, name) if hidden
