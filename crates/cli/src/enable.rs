@@ -1,5 +1,5 @@
-//! `snapboot enable` and `snapboot disable`: the boot archive for every program of a Python environment, by a file in its site-packages that
-//! `site` runs.
+//! `snapboot enable` and `snapboot disable`: the boot archive for every program of a Python environment, through a file in its
+//! site-packages that `site` runs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use installation::Installation;
 use crate::arguments::{Disable, Enable};
 use crate::render;
 
-/// `site` runs the lines that begin with `import` of files with this ending, in the order of their names.
+/// `site` runs the `import` lines of files with this ending, in the order of their names.
 const FILE: &str = "snapboot-archive.pth";
 
 /// Runs the subcommand.
@@ -21,7 +21,7 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
     let line = line(&set_up)?;
     for folder in packages_of(&environment)? {
         let file = folder.join(FILE);
-        // Read at once by starts: never half of it.
+        // Starts read it at any time, so it is never half written.
         let draft = folder.join(format!(".{FILE}.{}", std::process::id()));
         fs::write(&draft, &line)
             .and_then(|()| fs::rename(&draft, &file))
@@ -53,8 +53,8 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
     Ok(0)
 }
 
-/// Compiles the files that starts run for this Python, if it may write beside them: a Python that is told not to write compiled files
-/// (PYTHONDONTWRITEBYTECODE), or is another user's, compiles them each time. Where that fails they do.
+/// Compiles the files that starts run for this Python, if that may write beside them: a Python that writes no compiled files
+/// (PYTHONDONTWRITEBYTECODE), or belongs to another user, compiles them each time. So do starts if this fails.
 fn compile_own(environment: &Path, set_up: &Path) {
     let Some(folder) = set_up.parent().and_then(Path::parent) else { return };
     let _ = Command::new(environment.join("bin/python"))
@@ -66,7 +66,7 @@ fn compile_own(environment: &Path, set_up: &Path) {
         .status();
 }
 
-/// What the file says. An environment goes on as ever when Snapboot is taken away.
+/// The contents of the file. An environment still works after Snapboot is removed.
 fn line(set_up: &Path) -> Result<String> {
     let path = set_up.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
     let Some(path) = path else {
@@ -83,7 +83,7 @@ fn line(set_up: &Path) -> Result<String> {
     ))
 }
 
-/// The environment that was named, or is active.
+/// The named environment, or the active one.
 fn environment(named: Option<&Path>) -> Result<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let Some(directory) =
@@ -104,7 +104,7 @@ fn environment(named: Option<&Path>) -> Result<PathBuf> {
     )))
 }
 
-/// Its directories site-packages.
+/// Its site-packages directories.
 fn packages_of(environment: &Path) -> Result<Vec<PathBuf>> {
     let lib = environment.join("lib");
     let entries = fs::read_dir(&lib).map_err(|error| Failure::io("read", &lib, &error))?;

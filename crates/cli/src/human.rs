@@ -25,7 +25,7 @@ pub fn whole_milliseconds(duration: Duration) -> String {
     format!("{:.0} ms", (duration.as_secs_f64() * 1000.0).max(1.0))
 }
 
-/// Milliseconds with three digits that count: `2.71 ms`, `27.1 ms`, `271 ms`.
+/// Milliseconds with three significant digits: `2.71 ms`, `27.1 ms`, `271 ms`.
 pub fn milliseconds(milliseconds: f64) -> String {
     let decimals = if milliseconds < 9.995 {
         2
@@ -37,18 +37,18 @@ pub fn milliseconds(milliseconds: f64) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// Text that somebody else has chosen, such as the name of a file, on one line and without what a terminal would obey.
+/// Text from elsewhere, such as the name of a file, on one line and without control characters of a terminal.
 pub fn harmless(text: &str) -> String {
     text.chars().map(|letter| if is_harmful(letter) { '?' } else { letter }).collect()
 }
 
-/// As [`harmless`], for text of several lines: all that is printed goes through this.
+/// Like [`harmless`], for text of several lines: everything that is printed goes through this.
 pub fn harmless_lines(text: &str) -> String {
     let is_layout = |letter: char| letter == '\n' || letter == '\t';
     text.chars().map(|letter| if is_harmful(letter) && !is_layout(letter) { '?' } else { letter }).collect()
 }
 
-/// As [`harmless_lines`], for a page with colours of its own: only those that pages have (bold, faint, a few colours) pass.
+/// Like [`harmless_lines`], for a page with colours of its own: only those that pages use (bold, faint, a few colours) pass.
 pub fn harmless_page(page: &str, has_colour: bool) -> String {
     let mut pieces = page.split('\x1b');
     let mut text = harmless_lines(pieces.next().unwrap_or_default());
@@ -61,7 +61,7 @@ pub fn harmless_page(page: &str, has_colour: bool) -> String {
     text
 }
 
-/// As JSON has them: what reads it gets all characters back.
+/// Escaped as in JSON: the reader gets all characters back.
 pub fn escaped_in_json(json: &str) -> String {
     let is_plain = |letter: char| !is_harmful(letter) || letter == '\n';
     json.chars().fold(String::with_capacity(json.len()), |mut text, letter| {
@@ -73,12 +73,12 @@ pub fn escaped_in_json(json: &str) -> String {
     })
 }
 
-/// Whether a terminal obeys a character, or shows others in another order for it (Unicode's bidirectional controls).
+/// Whether a terminal interprets a character, or reorders others for it (Unicode's bidirectional controls).
 fn is_harmful(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// The first characters of a text, with a sign that there are more.
+/// The first characters of a text, with a mark that there are more.
 pub fn shortened(text: &str, characters: usize) -> String {
     let start: String = text.chars().take(characters).collect();
     match start.len() < text.len() {
@@ -87,7 +87,7 @@ pub fn shortened(text: &str, characters: usize) -> String {
     }
 }
 
-/// As [`count`], for numbers that come out of a file.
+/// Like [`count`], for numbers from a file.
 pub fn count_of(number: u64, singular: &str) -> String {
     count(usize::try_from(number).unwrap_or(usize::MAX), singular)
 }
@@ -101,7 +101,7 @@ pub fn count(number: usize, singular: &str) -> String {
     }
 }
 
-/// How much of a word of a command is shown.
+/// The maximum length of a shown word of a command.
 const LONGEST_WORD: usize = 60;
 
 /// A command on one line, quoted as a shell would need it; long words, such as programs given with -c, are cut.

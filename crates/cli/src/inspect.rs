@@ -1,4 +1,4 @@
-//! `snapboot inspect`: what an image holds.
+//! `snapboot inspect`: shows what an image holds.
 
 use std::collections::BTreeMap;
 
@@ -25,10 +25,10 @@ use crate::why;
 /// How many libraries the summary lists.
 const LIBRARIES_SHOWN: usize = 12;
 
-/// Stands in the list of libraries for heap, stack and other memory that belongs to none.
+/// In the list of libraries: heap, stack and other memory without a library.
 const NO_LIBRARY: &str = "(heap, stack, other)";
 
-/// All that is said about an image; `--json` prints it as it is.
+/// Everything shown about an image; `--json` prints it as it is.
 #[derive(Serialize)]
 struct Contents {
     image: String,
@@ -36,11 +36,11 @@ struct Contents {
     size: u64,
     pages: u64,
     tables: u64,
-    /// How many frozen processes it holds. What follows is said of the first of them.
+    /// How many frozen processes it holds. The rest describes the first of them.
     variants: usize,
-    /// How many of them are for starts at a terminal alone.
+    /// How many of them are only for starts at a terminal.
     at_terminals: usize,
-    /// How many of them are for starts in a locale of another encoding than the first.
+    /// How many of them are for starts in a locale of another encoding than the first one's.
     in_other_locale: usize,
     /// The program that the fallback executes, then its argv.
     command: Vec<String>,
@@ -53,7 +53,7 @@ struct Contents {
     guards: Vec<String>,
     /// Until when it may be used.
     limits: Vec<String>,
-    /// How its starts have gone; none where that is not known.
+    /// How its starts have gone; None if unknown.
     starts: Option<Starts>,
     patterns: Vec<String>,
     compared: Vec<String>,
@@ -65,7 +65,7 @@ struct Contents {
     mappings: Vec<MappingShown>,
 }
 
-/// What belongs together, in numbers.
+/// Sums over one group.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Share {
     mappings: usize,
@@ -79,7 +79,7 @@ impl Share {
     fn add(&mut self, mapping: &Mapping) {
         let size = mapping.end - mapping.start;
         self.mappings += 1;
-        // A copy fills memory of an earlier row, or is made in its place.
+        // A copy overwrites memory of an earlier row, or is made in its place.
         let is_copy = matches!(mapping.kind, mapping_kind::COPY | mapping_kind::VDSO_COPY);
         self.size += if is_copy { 0 } else { size };
         self.in_image += if mapping.has_pages() { size } else { 0 };
@@ -109,7 +109,7 @@ struct FileShown {
     ctime: i64,
 }
 
-/// A directory of inputs: what it answered, by name.
+/// A directory among the inputs: its answers, by name.
 #[derive(Serialize)]
 struct DirectoryShown {
     path: String,
@@ -140,7 +140,7 @@ struct MappingShown {
 /// Runs the subcommand.
 pub fn main(arguments: &Inspect) -> Result<u8> {
     if let Some(pattern) = &arguments.strings {
-        // 1 would say that nothing was found.
+        // Status 1 would mean that nothing was found.
         let image = ImageFile::open(&arguments.image).map_err(|failure| Failure { kind: Kind::Refused, ..failure })?;
         return strings::search(&image, pattern);
     }
@@ -235,7 +235,7 @@ impl Contents {
         format!("{}{kinds}", self.variants)
     }
 
-    /// The page that people see.
+    /// The page for people.
     fn summary(&self) -> String {
         let info = &self.info;
         let list = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
@@ -319,7 +319,7 @@ fn share_row(name: &str, share: &Share) -> Vec<String> {
     vec![name.to_owned(), share.mappings.to_string(), human::size(share.size), human::size(share.in_image)]
 }
 
-/// Whether a boot has found a terminal, and that counts.
+/// Whether a boot has found a terminal, and the answer counts.
 fn is_for_terminal(tables: &Tables<'_>) -> bool {
     let facts = tables.rows::<image::HostFact>(Section::Facts).into_iter().flatten();
     let mut terminals = facts.filter(|fact| is_of_terminal(fact.kind));

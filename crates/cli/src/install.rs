@@ -22,7 +22,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let store = Store::open()?;
     let mut status = 0;
     let mut hidden = Vec::new();
-    // Who has installed any before has read it all.
+    // A user who has installed one before has read all of it.
     let is_first = tools::all(&store).is_empty();
     let users_path = search_path();
     tools::put_links_first(&store);
@@ -82,7 +82,7 @@ pub fn again(folder: &Folder, image: &Path, telling: &Telling) -> Result<u8> {
     }
 }
 
-/// One line of what was installed.
+/// One line about an installation.
 fn summary(store: &Store, installation: &Installation) -> String {
     let Installation { installed, written, instead_of, .. } = installation;
     let mut line = format!("{}: {} in {}", installed.name, human::size(written.size), human::seconds(written.took));
@@ -121,7 +121,7 @@ pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
     Ok(status)
 }
 
-/// Runs `snapboot shellenv`: prints what puts the directory of the links first on PATH.
+/// Runs `snapboot shellenv`: prints the line that puts the directory of the links first on PATH.
 pub fn shellenv(arguments: &ShellEnv) -> Result<u8> {
     let bin = Store::open()?.bin();
     let shell = arguments

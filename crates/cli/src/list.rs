@@ -1,4 +1,4 @@
-//! `snapboot list`: what is in the store, how it fares, and what it has saved.
+//! `snapboot list`: the images of the store, their state, and the time that they have saved.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,33 +22,32 @@ use crate::arguments::List;
 use crate::progress::Progress;
 use crate::{human, render};
 
-/// So many reasons are shown of one command; `--json` has all.
+/// How many reasons are shown for one command; `--json` has all.
 const SHOWN: usize = 3;
 
 /// One image, or one command that has none.
 #[derive(Clone, Serialize)]
 struct Row {
     name: String,
-    /// The image; where there is none, the folder of its command.
+    /// The image, or the folder of a command without one.
     path: PathBuf,
     /// The words that it was made from.
     command: Vec<String>,
     /// The link of an installed command.
     installed: Option<PathBuf>,
     state: State,
-    /// Why it is in that state; nothing for a fresh image.
+    /// Why it is in that state; empty for a fresh image.
     why: Vec<String>,
-    /// What else there is to know: what the freeze warned of, which nobody has seen where it was made in the background; why a shell starts
-    /// another program by its name.
+    /// Other remarks: warnings of a freeze in the background, which nobody has seen; why a shell starts another program under its name.
     notes: Vec<String>,
-    /// What it takes on disk (bytes).
+    /// Its size on disk (bytes).
     size: u64,
     /// Starts that have thawed, and that have fallen back.
     thawed: u64,
     fallen_back: u64,
-    /// What the thawed ones have saved (seconds); None where that is not known.
+    /// The time that the thawed ones have saved (seconds); None if unknown.
     saved: Option<f64>,
-    /// Why a shell starts another program by its name. Mostly the same for all, and so told once below the table.
+    /// Why a shell starts another program under its name. Mostly the same for all, so it is shown once below the table.
     #[serde(skip)]
     hidden: Option<String>,
 }
@@ -64,9 +63,9 @@ enum State {
     Building,
     /// The program cannot be frozen.
     Refused,
-    /// An image gained nothing.
+    /// An image was no faster.
     Vain,
-    /// The last attempt went wrong.
+    /// The last attempt failed.
     Failed,
     /// The installed command is gone, and its image waits for it to come back.
     Dormant,
@@ -108,7 +107,7 @@ pub fn main(arguments: &List) -> Result<u8> {
     Ok(0)
 }
 
-/// One for each image of a command; one for a command that has none. `seen`: what other rows have looked at.
+/// One row for each image of a command; one for a command without any. `seen`: results that other rows have looked up.
 fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
     let attempts = Attempts::of(folder);
@@ -145,7 +144,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         .map(|image| {
             let opened = ImageFile::open(image);
             let starts = opened.as_ref().ok().and_then(Starts::of);
-            // There may be another one for this terminal.
+            // There may be another image for this terminal.
             let boot = store::fit::terminal(image).map_or([None; 3], |terminal| terminal.windows());
             let of_start = ThisProcess { boot: Some(boot) };
             let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
@@ -178,7 +177,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     rows
 }
 
-/// What is in no image, since it changes; in words.
+/// The inputs that are in no image because they change, in words.
 fn left_to_starts(changing: &Changing) -> Vec<String> {
     let places = changing.places.iter().map(|place| place.display().to_string());
     let names = changing.variables.iter().map(|name| name.to_string_lossy().into_owned());
@@ -203,19 +202,19 @@ fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
     }
 }
 
-/// Why no builder begins now, whatever the program.
+/// Why no builder starts now, whatever the program.
 fn in_the_way(folder: &Folder) -> Vec<String> {
     let put_off = PutOff::of(folder).map(|put_off| format!("an image was put off, since {}", put_off.why));
     folder.cannot_write().into_iter().chain(put_off).collect()
 }
 
-/// Why an image was dropped.
+/// Why an image was removed.
 fn gains_nothing(effort: &Effort) -> String {
     let [archived, thawed] = [effort.archived, effort.thawed].map(|seconds| seconds * 1000.0);
     format!("an image gains nothing: a start from it takes {thawed:.0} ms of a processor, and {archived:.0} ms with the boot archive alone")
 }
 
-/// What came of an attempt that was made after an image.
+/// The outcome of an attempt after an image was made.
 fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
@@ -227,7 +226,7 @@ fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
     }
 }
 
-/// Why an image in place is not what its name leads to.
+/// Why the name of an image in place does not lead to it.
 fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
     let replaced = installed.filter(|installed| installed.in_place && !installed.is_in_front(folder));
     let text = |it: &Installed| format!("{} was replaced, as by an upgrade: install it again", it.link.display());
@@ -244,7 +243,7 @@ fn hidden(installed: &Installed) -> Option<String> {
     }
 }
 
-/// One line for each command, and below them what does not fit into one.
+/// One line for each command, with details below.
 fn page(commands: &[Vec<Row>]) -> String {
     let saved = |seconds: f64| match seconds {
         seconds if seconds >= 3600.0 => format!("{:.1} h", seconds / 3600.0),
@@ -272,13 +271,13 @@ fn page(commands: &[Vec<Row>]) -> String {
     table + space + &more + &hidden_ones(commands)
 }
 
-/// The image that says most of a command: where one is fresh, its starts thaw.
+/// The image that represents a command: if one is fresh, its starts thaw.
 fn best(rows: &[Row]) -> &Row {
     let by_state = |state| rows.iter().find(|row| row.state == state);
     by_state(State::Fresh).or_else(|| by_state(State::Building)).unwrap_or(&rows[0])
 }
 
-/// All that is to be said of one command, a line for each.
+/// All remarks about one command, in lines.
 fn remarks(row: &Row) -> String {
     let line = |what: &str, text: &str| {
         let text = format!("{}{what}: {}", human::harmless(&row.name), human::harmless(text));
@@ -293,7 +292,7 @@ fn remarks(row: &Row) -> String {
     notes.fold(lines, |lines, note| lines + &line("", note))
 }
 
-/// What is to be said of installed commands whose images a shell does not start.
+/// Remarks about installed commands whose images a shell does not start.
 fn hidden_ones(commands: &[Vec<Row>]) -> String {
     let hidden: Vec<&Row> = commands.iter().map(|rows| best(rows)).filter(|row| row.hidden.is_some()).collect();
     let Some(bin) = hidden.iter().find_map(|row| row.installed.as_ref()?.parent()) else { return String::new() };

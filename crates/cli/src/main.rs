@@ -34,7 +34,7 @@ use arguments::Subcommand;
 
 /// Exit status for the user's mistakes and for refusals.
 const REFUSED: u8 = 2;
-/// Exit status when the program itself failed, or when a question that was asked has the answer no.
+/// Exit status if the program itself failed, or if the answer to a question is no.
 const FAILED: u8 = 1;
 
 fn main() -> ExitCode {
@@ -43,8 +43,8 @@ fn main() -> ExitCode {
     ExitCode::from(result.unwrap_or_else(|failure| told(&failure)))
 }
 
-/// What a start goes through, and what the store starts by itself: without a look at options, which takes its time. None where it is
-/// something else.
+/// Subcommands on the way of a start, and those that the store starts by itself: handled without parsing options, which takes time. None
+/// for any other.
 fn at_once(words: &[OsString]) -> Option<Result<u8>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     match (subcommand.to_str()?, rest) {
@@ -104,7 +104,7 @@ fn subcommand() -> Result<u8> {
     }
 }
 
-/// Tells the user of a failure; returns the exit status that it ends with.
+/// Reports a failure to the user; returns the exit status.
 fn told(failure: &Failure) -> u8 {
     render::tell(&format!("snapboot: {failure}"));
     status(failure)

@@ -14,14 +14,14 @@ use store::{Command, Shims};
 
 use crate::render;
 
-/// Exit statuses of a shell for a program that cannot be executed, and for one that is not there.
+/// Exit statuses of a shell for a program that cannot be executed, and for a missing one.
 pub const CANNOT_EXECUTE: u8 = 126;
 pub const NOT_THERE: u8 = 127;
 /// ENOEXEC: neither a program nor a script with a shebang.
 const NO_FORMAT: i32 = 8;
 
-/// Becomes the program; returns only when that fails. `words`: the program's, its name first. `archive`: the one to switch on. A part of
-/// Snapboot that is missing or damaged keeps no program from starting: then there is no archive.
+/// Executes the program; returns only if that fails. `words`: the program's, its name first. `archive`: the one to switch on. A missing or
+/// damaged part of Snapboot keeps no program from starting: then there is no archive.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
     let noted = noted();
     let changed = switch(archive, noted.is_some()).unwrap_or_else(|failure| {
@@ -72,7 +72,7 @@ fn tell(file: &OsStr) {
     }
 }
 
-/// Whether a file may be a script without a first line that names its interpreter: nobody else's program has a NUL in its first lines.
+/// Whether a file may be a script without a first line that names its interpreter: binary programs have a NUL in their first lines.
 fn is_text(program: &Path) -> bool {
     let mut start = Vec::new();
     let read = trust::look::open(program).and_then(|file| file.take(128).read_to_end(&mut start));

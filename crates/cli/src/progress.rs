@@ -1,4 +1,4 @@
-//! What a person sees while something takes long: a spinner on a terminal, elsewhere a line every now and then.
+//! Progress for a person during a long task: a spinner on a terminal, elsewhere a line every now and then.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -11,13 +11,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::{human, render};
 
-/// How long output that a child's children still hold open is waited for.
+/// How long to wait for output that a child's children still hold open.
 const LAST_OUTPUT: Duration = Duration::from_millis(200);
 
-/// Where no spinner can be drawn, so long nothing is said, as in a log.
+/// Where no spinner can be drawn, nothing is printed for this long, as in a log.
 const BETWEEN_LINES: Duration = Duration::from_secs(20);
 
-/// The spinner, and the way of the program's output past it.
+/// The spinner, and the program's output past it.
 pub struct Progress {
     bar: Option<ProgressBar>,
     lines: Option<Lines>,
@@ -36,7 +36,7 @@ impl Progress {
         progress
     }
 
-    /// One that turns only when it is told something, and takes no time from what is measured meanwhile.
+    /// Like `start`, but turns only when it is called, and takes no time from what is measured meanwhile.
     pub fn still(is_quiet: bool) -> Self {
         let bar = (!is_quiet && render::can_draw(&std::io::stderr())).then(|| {
             let bar = ProgressBar::new_spinner();
@@ -48,7 +48,7 @@ impl Progress {
         Progress { bar, lines: None, is_quiet }
     }
 
-    /// Says what is being done.
+    /// Shows what is being done.
     pub fn phase(&self, text: impl Into<String>) {
         let text = human::harmless(&text.into());
         match (&self.bar, &self.lines) {
@@ -106,7 +106,7 @@ impl Drop for Progress {
     }
 }
 
-/// Says in a thread of its own what is being done, as long as that takes. The thread ends with this.
+/// Prints from a thread of its own what is being done, as long as that takes. The thread ends with this.
 struct Lines(Sender<String>);
 
 impl Lines {
@@ -143,15 +143,15 @@ pub struct Output {
 }
 
 impl Output {
-    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped. Returns
-    /// whether there was any.
+    /// Waits until all of it was shown. Call this after the program ended and the command that started it was dropped. Returns whether
+    /// there was any output.
     pub fn finish(self) -> bool {
         let _ = self.shown.recv_timeout(LAST_OUTPUT);
         self.said.load(Ordering::Relaxed)
     }
 }
 
-/// Shows what comes line by line: the spinner, drawn on the last line again and again, would wipe out a half one.
+/// Shows output line by line: the spinner, redrawn on the last line, would erase an unfinished one.
 fn pass_lines(mut reader: impl BufRead, mut show: impl FnMut(&[u8])) {
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {

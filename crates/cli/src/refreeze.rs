@@ -1,4 +1,4 @@
-//! `snapboot refreeze`: makes images again, each as it was made. What that takes is in their info.
+//! `snapboot refreeze`: makes images again, each as it was made, with the words in its info.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::human;
 use crate::install;
 use crate::run;
 
-/// The option that says where the image goes; the last one counts.
+/// The option that names the image; the last one counts.
 const OUTPUT: &str = "-o";
 
 /// Runs the subcommand; returns the exit status.
@@ -34,10 +34,10 @@ pub fn main(arguments: &Refreeze) -> Result<u8> {
 
 /// Makes one image again; returns the exit status of its freeze.
 fn again(image: &Path, is_quiet: bool) -> Result<u8> {
-    // Through a link the image itself is replaced, and not the link.
+    // Replaces the image itself, and not a link to it.
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
     let opened = ImageFile::open(&place)?;
-    // What it says is executed.
+    // Its words are executed.
     trust::check_open(&place, &opened.file).map_err(|refusal| run::not_to_be_run(&refusal))?;
     let info = Info::of(&opened.tables());
     if let Some(folder) = Folder::of(&place).filter(|folder| folder.command().is_some()) {
@@ -68,7 +68,7 @@ fn again(image: &Path, is_quiet: bool) -> Result<u8> {
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::FAILED))
 }
 
-/// The options without the place that an earlier `refreeze` has put behind them.
+/// The options without the output path that an earlier `refreeze` has added.
 fn without_output(options: &[String]) -> &[String] {
     match options {
         [rest @ .., option, _] if option == OUTPUT => rest,
@@ -76,7 +76,7 @@ fn without_output(options: &[String]) -> &[String] {
     }
 }
 
-/// Fails when a variable that the image depends on is not what it was. PATH will be.
+/// Fails if a variable that the image depends on has changed. PATH will be set again.
 fn same_environment(image: &Path, opened: &ImageFile, origin: &Origin, typed: &[String]) -> Result<()> {
     let entry = |name: &[u8], value: &[u8]| [name, b"=", value].concat();
     let entries: Vec<Vec<u8>> = std::env::vars_os()

@@ -1,4 +1,4 @@
-//! What goes to standard output, and tables for people: columns under a header and a line, nothing else.
+//! Standard output, and tables for people: columns under a header and a line, nothing else.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
@@ -9,13 +9,13 @@ use serde::Serialize;
 
 use crate::human;
 
-/// Prints to standard output, without what a terminal would obey. Ends quietly, as other tools do, when nobody reads it any more
+/// Prints to standard output, without control characters of a terminal. Ends quietly, as other tools do, when nobody reads it any more
 /// (`snapboot check | head`).
 pub fn print(text: &str) -> Result<()> {
     print_as_it_is(&human::harmless_lines(text))
 }
 
-/// Prints to standard output what the caller has made harmless, such as text with colours.
+/// Prints to standard output what the caller has already made harmless, such as text with colours.
 pub fn print_as_it_is(text: &str) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
@@ -67,7 +67,7 @@ pub fn numbers(header: &[&str], numbers: usize, rows: impl IntoIterator<Item = V
     trimmed(&table)
 }
 
-/// A text in lines, each behind an indent: as wide as the terminal of standard output; where that is none, in one line.
+/// Breaks a text into indented lines as wide as the terminal of standard output; into one line without a terminal.
 pub fn wrapped(text: &str, indent: &str) -> Vec<String> {
     let columns = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
     in_columns(text, indent, columns.filter(|&columns| columns > 0).unwrap_or(usize::MAX))
@@ -87,7 +87,7 @@ fn in_columns(text: &str, indent: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Names and what belongs to them, in two columns.
+/// Names and their values, in two columns.
 pub fn facts(rows: impl IntoIterator<Item = (&'static str, String)>) -> String {
     let mut table = Table::new();
     table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);

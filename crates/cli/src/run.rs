@@ -1,4 +1,5 @@
-//! `snapboot run`: starts an image, or a command from its image of the store; where there is none, the ordinary way, and asks for one.
+//! `snapboot run`: starts an image, or a command from its image of the store; without one, starts it the ordinary way and asks for an
+//! image.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,12 +22,11 @@ use store::{background, fit, limits, Command, Folder, Shims, Store};
 use crate::render::log;
 use crate::{ordinary, render};
 
-/// Becomes the program; returns only when that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
-/// store (bytes).
-/// `no_freeze`: the store is left alone.
+/// Executes the program; returns only if that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
+/// store (bytes). `no_freeze`: do not use the store.
 pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let named = Path::new(&words[0]);
-    // A word without a slash is looked for in PATH alone, as a shell does: what lies here may be anybody's.
+    // A word without a slash is looked up in PATH alone, as a shell does: files here may be anybody's.
     if is_path(named) && Kind::is_image(named) {
         return run_image(named, words, trust::check_open);
     }
@@ -35,7 +35,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
-        // As a shell would start it, whoever put it there: what is on PATH is the user's choice.
+        // As a shell would start it, whoever put it there: PATH is the user's choice.
         return run_image(&line.program, words, |_, _| Ok(()));
     }
     let Some((command, arguments)) = line.command else {
@@ -69,8 +69,8 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     ordinary::start(&line.program, words, archive)
 }
 
-/// Whether a start gains from an archive that it has to fill. That takes a short program a quarter of its time, and may be in vain where
-/// an image is being made; only what Bundler sets up is found in a fraction of the time, even so.
+/// Whether a start gains from an archive that it must first fill. Filling takes a short program a quarter of its time, and may be in vain
+/// if an image is being made; only Bundler's set-up becomes much faster even so.
 fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
     let gemfile = std::env::var_os("BUNDLE_GEMFILE");
     archive == BootArchive::Ruby
@@ -78,7 +78,8 @@ fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
             .is_ok_and(|cwd| Application::find(gemfile.as_deref(), Some(program), &cwd).has_gemfile())
 }
 
-/// The image that a start uses, open: it is the one that was checked. The only one need not fit: it hands over what it cannot do.
+/// The image that a start uses, open: it is the one that was checked. A single image need not fit: it hands over a start that it cannot
+/// serve.
 fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<(PathBuf, File)> {
     images.retain(|image| Kind::is_image(image));
     let image = match images.as_slice() {
@@ -95,7 +96,7 @@ fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<(PathBuf, File
     }
 }
 
-/// `snapboot fallback`, which a launcher executes: goes on with a start that an image of the store has handed over.
+/// `snapboot fallback`, which a launcher executes: continues a start that an image of the store has handed over.
 pub fn fallback(words: &[OsString]) -> Result<u8> {
     let Some(start) = Start::parse(words) else {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
@@ -103,7 +104,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     let arguments = start.arguments().unwrap_or_default();
     if let Some(Dormant { installed, other }) = Folder::of(&start.image).and_then(|folder| tools::dormant(&folder)) {
         let Some(other) = other else {
-            // As a shell says it.
+            // In the words of a shell.
             let (name, program) = (&installed.name, installed.program.display());
             render::tell(&format!(
                 "snapboot: {name}: command not found: {program} is gone. Its image waits for it to come back; snapboot uninstall {name} \
@@ -131,11 +132,11 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     ordinary::start(&start.program, &start.argv, archive)
 }
 
-/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x. Returns
-/// only when that fails, with the reason.
+/// Executes an image that was opened and checked, also where the kernel would not: on a file system mounted noexec, or without mode x.
+/// Returns the reason, and only if that fails.
 fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
     let cannot = |error: io::Error| Failure::io("execute", image, &error);
-    // The launcher needs to read an image only; a mode that a copy has lost is no reason not to do what was asked for.
+    // The launcher only reads an image; a mode that a copy has lost must not prevent the start.
     if on_noexec_mount(image) || access(image, Access::EXEC_OK).is_err() {
         let launcher = match Installation::find().and_then(|installation| installation.launcher()) {
             Ok(launcher) => launcher,
@@ -145,7 +146,7 @@ fn execute_image(image: &Path, file: &File, words: &[OsString]) -> Failure {
         return cannot(store::execute(&launcher, &[&all, &words[1..]].concat(), None));
     }
     // A link of the user's own to an installed image: the name of the link counts (crates/launcher/src/link.rs), and nobody else can
-    // make it lead elsewhere.
+    // redirect it.
     if image.is_symlink() && trust::open(image).is_ok() {
         return cannot(store::execute(image, words, None));
     }
@@ -158,12 +159,12 @@ fn run_image(
     words: &[OsString],
     check: impl Fn(&Path, &File) -> std::result::Result<(), trust::Refusal>,
 ) -> Result<u8> {
-    // Without a slash, it would be looked for in PATH.
+    // Without a slash, it would be looked up in PATH.
     let image = std::path::absolute(named).map_err(|error| Failure::io("run", named, &error))?;
     let file = trust::look::open(&image).map_err(|error| Failure::io("run", named, &error))?;
     check(&image, &file).map_err(|refusal| not_to_be_run(&refusal))?;
     let failure = execute_image(&image, &file, words);
-    // It may have lost what executes it, and still knows what it was made from.
+    // It may have lost its executable part, and still know what it was made from.
     if let Ok([program, own @ ..]) = image_file::command_of(&image).as_deref() {
         log(&format!("cannot use the image: {failure} Starting the ordinary way"));
         let words = [own, &words[1..]].concat();
@@ -175,16 +176,16 @@ fn run_image(
     )))
 }
 
-/// Why an image that was named is not executed.
+/// The failure for a named image that is not executed.
 pub fn not_to_be_run(refusal: &trust::Refusal) -> Failure {
     Failure::refusal(format!(
         "{refusal}. An image is code of whoever can write to it: start it by its path, without snapboot, if that is what you want."
     ))
 }
 
-/// Says why there is nothing to start. Returns the exit status, which is that of a shell.
+/// Says why there is nothing to start. Returns a shell's exit status.
 fn not_runnable(named: &Path) -> u8 {
-    // Without a slash, it was looked for in PATH.
+    // Without a slash, it was looked up in PATH.
     let is_path = is_path(named);
     let (found, status) = match Kind::of(named) {
         Ok(Kind::Image) if !is_path => {

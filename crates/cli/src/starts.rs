@@ -1,4 +1,4 @@
-//! How the starts of an image have gone, in words.
+//! The starts of an image, in words.
 
 use image_file::starts::{Fallback, Starts};
 
@@ -16,7 +16,7 @@ pub fn line(starts: &Starts) -> String {
     format!("thawed {thaws}, fell back {fallbacks}{since}{last}")
 }
 
-/// What `snapboot freeze` says when it replaces an image that only fell back: what has retired that. None for one that thawed.
+/// The message of `snapboot freeze` when it replaces an image that only fell back: the reason. None for an image that has thawed.
 pub fn retired_by(starts: &Starts) -> Option<String> {
     let last = starts.last_fallback.as_ref().filter(|_| starts.since_thaw > 0)?;
     let starts = match starts.since_thaw {

@@ -1,7 +1,7 @@
-//! `snapboot inspect --strings`: looks in an image for what should not be there, such as a password that the boot has read.
+//! `snapboot inspect --strings`: searches an image for what should not be there, such as a password that the boot has read.
 //!
-//! Searched is the frozen memory as it lies in the process, so that what crosses the border of two pages is found although these
-//! are apart in the file; and what the command has added: the original command and the tables.
+//! It searches the frozen memory as it lies in the process, so that it finds matches across two pages that are apart in the file; and the
+//! parts that the command has added: the original command and the tables.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -15,12 +15,12 @@ use regex::bytes::{Regex, RegexBuilder};
 use crate::progress::Progress;
 use crate::render;
 
-/// How much of a match is shown (bytes).
+/// The maximum length of a shown match (bytes).
 const SHOWN: usize = 200;
 
 /// A part of the image that has a name.
 struct Area {
-    /// Address in the process; for what is in the file alone, the offset there.
+    /// Address in the process; for parts of the file alone, the offset there.
     start: u64,
     size: u64,
     /// Offset in the file.
@@ -28,8 +28,7 @@ struct Area {
     name: String,
 }
 
-/// Prints every match with the name of the mapping and the offset in it; returns the exit status: 0 when there is one, 1 when
-/// there is none.
+/// Prints every match with the name of the mapping and the offset in it; returns the exit status: 0 if there is one, 1 if there is none.
 pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
     let regex = compile(pattern)?;
     let progress = Progress::start(false);
@@ -63,7 +62,7 @@ fn compile(pattern: &std::ffi::OsStr) -> Result<Regex> {
         ))
     };
     let text = std::str::from_utf8(pattern.as_bytes()).map_err(|_| wrong("it is not UTF-8".to_owned()))?;
-    // Memory holds bytes, and a text in any encoding: `.` and `\w` stand for bytes.
+    // Memory holds bytes, and text in any encoding: `.` and `\w` match bytes.
     let regex = RegexBuilder::new(text).unicode(false).build().map_err(|error| wrong(error.to_string()))?;
     if regex.is_match(b"") {
         return Err(wrong("it matches the empty string, so it would match everywhere".to_owned()));
@@ -71,7 +70,7 @@ fn compile(pattern: &std::ffi::OsStr) -> Result<Regex> {
     Ok(regex)
 }
 
-/// The memory that is kept in the image, by address.
+/// The memory in the image, by address.
 fn memory(tables: &Tables<'_>) -> Result<Vec<Area>> {
     let files = tables.rows::<MappedFile>(Section::Files)?;
     let process: Process = tables.one(Section::Process)?;
@@ -108,7 +107,7 @@ fn read(image: &ImageFile, run: &[Area]) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// `NAME+0xOFFSET: MATCH`, the match with escapes for what cannot be printed.
+/// `NAME+0xOFFSET: MATCH`, with escapes for unprintable characters.
 fn line(run: &[Area], address: u64, found: &[u8]) -> String {
     let index = run.partition_point(|area| area.start <= address) - 1;
     let (area, more) = (&run[index], if found.len() > SHOWN { "..." } else { "" });

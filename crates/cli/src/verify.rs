@@ -1,4 +1,4 @@
-//! `snapboot verify`: every byte of an image that is ever used.
+//! `snapboot verify`: checks every byte of an image that is ever used.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -11,7 +11,7 @@ use crate::human;
 use crate::progress::Progress;
 use crate::render;
 
-/// Runs the subcommand; fails with exit status 1 when something is wrong.
+/// Runs the subcommand; fails with exit status 1 if something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
     let image = ImageFile::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
@@ -78,7 +78,7 @@ fn check_texts(tables: &Tables<'_>) -> std::result::Result<(), image::Error> {
     Ok(())
 }
 
-/// An image is code of its owner: whoever else can write it can run code in the owner's name.
+/// An image is code of its owner: anyone else who can write to it can run code in the owner's name.
 fn check_owner(image: &ImageFile) -> std::result::Result<(), String> {
     let metadata = image.file.metadata().map_err(|error| format!("cannot look at its mode: {error}."))?;
     let mode = metadata.permissions().mode();

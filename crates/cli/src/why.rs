@@ -1,9 +1,9 @@
 //! `snapboot inspect --why`: whether an image would be used here and now, and what differs if not.
 //!
-//! It compares what the launcher compares, but all of it, and says from what to what. The last word is the launcher's own: that
-//! of this installation, which runs nothing of the image, goes through everything up to the jump in a process as it would be started
-//! from here, with these limits and descriptors. What depends on arguments (guards) or streams is left out: `SNAPBOOT_LOG=1 IMAGE ARGS`
-//! says it.
+//! It compares everything that the launcher compares, without stopping at the first difference, and shows both values. The launcher decides
+//! in the end: that of this installation, which runs nothing of the image, goes through everything up to the jump, in a process as it would
+//! be started from here, with these limits and descriptors. Conditions on arguments (guards) or streams are left out: `SNAPBOOT_LOG=1 IMAGE
+//! ARGS` shows them.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::progress::Progress;
 use crate::render;
 
-/// The launcher answers within this; it compares the contents of files whose times differ.
+/// The launcher answers within this time; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// The answer, in the words of `snapboot list --json`.
@@ -63,7 +63,7 @@ pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
     Ok(u8::from(!found.is_empty()))
 }
 
-/// A difference, and why the image depends on that.
+/// A difference, and why the image depends on it.
 fn with_decision(line: Line, decisions: &[Decision]) -> String {
     let what = line.subject.name();
     match decisions.iter().find(|it| Some(&it.what) == what.as_ref() && it.verdict == Verdict::Input) {
@@ -72,7 +72,7 @@ fn with_decision(line: Line, decisions: &[Decision]) -> String {
     }
 }
 
-/// Why the launcher would not use the image; None when it would.
+/// Why the launcher would not use the image; None if it would.
 fn launchers_reason(image: &ImageFile) -> Result<Option<String>> {
     if access(&image.path, Access::EXEC_OK).is_err() {
         return Ok(Some(format!("it is not executable: chmod +x {0}, or snapboot run {0}", image.path.display())));
@@ -90,7 +90,7 @@ fn launchers_reason(image: &ImageFile) -> Result<Option<String>> {
     Ok(Some(if reason.is_empty() { format!("the launcher ended with {}", answer.status) } else { reason.to_owned() }))
 }
 
-/// What is wrong with SNAPBOOT_ON_STALE, if anything.
+/// The problem with SNAPBOOT_ON_STALE, if any.
 pub fn unknown_on_stale() -> Option<String> {
     let value = std::env::var_os(on_stale::NAME)?;
     match OnStale::of(Some(value.as_bytes())) {

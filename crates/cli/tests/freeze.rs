@@ -1,4 +1,4 @@
-//! What the command starts, and what it makes of the answers.
+//! What the command starts, and how it handles the answers.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn an_image_appears_with_one_line_about_it() {
     use std::os::unix::fs::PermissionsExt;
     let mode = scene.work().join("out.img").metadata().unwrap().permissions().mode() & 0o777;
     assert!(mode & 0o700 == 0o700 && mode & 0o022 == 0, "{mode:o}");
-    // The same again, over the image of before.
+    // Again, over the previous image.
     assert!(scene.freeze("written").status().unwrap().success());
 }
 
@@ -67,7 +67,7 @@ fn the_boot_sees_the_documented_environment_and_nothing_else() {
 #[test]
 fn the_boot_starts_with_default_signals_and_descriptors_of_its_own() {
     let scene = Scene::new();
-    // As a script that runs it in the background of nohup, with open descriptors of its own.
+    // Like a script that runs it in the background of nohup, with open descriptors of its own.
     let script = "trap '' INT HUP QUIT USR1; exec 4</etc/passwd 150</etc/passwd; exec \"$0\" freeze -o out.img --preload facts -- python3";
     let mut command = std::process::Command::new("bash");
     command.args(["-c", script]).arg(scene.path("bin/snapboot")).current_dir(scene.work());

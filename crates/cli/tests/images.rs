@@ -1,4 +1,4 @@
-//! Looking into images, whole and damaged ones, that are made here byte by byte.
+//! Inspects images, whole and damaged ones, that are made here byte by byte.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{minimal, stderr, stdout, Scene};
 const PAGES_OFFSET: u64 = (HEAD_OFFSET + HEAD_AREA) as u64;
 const PAGES: u64 = 3;
 
-/// An image with a library, some heap, two inputs' worth of nothing else.
+/// An image with a library, some heap, and no inputs of interest.
 fn whole() -> Vec<u8> {
     let mut tables = TablesWriter::new();
     let path = tables.text(b"/lib/libexample.so.1");

@@ -1,4 +1,4 @@
-//! A freeze that is cut off: no half image under the final name, and nothing that is never cleaned.
+//! An interrupted freeze: no half image under the final name, and no leftovers that are never cleaned.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::{stderr, Scene};
 
 const OLD: &[u8] = b"";
 
-/// The control directories that lie in the working directory.
+/// The control directories in the working directory.
 fn control_dirs(scene: &Scene) -> Vec<String> {
     scene.listing().into_iter().filter(|name| name.contains(".freezing-")).collect()
 }
@@ -30,7 +30,7 @@ fn killed_at_every_fault_point_it_leaves_only_its_control_directory() {
         let size = scene.work().join("out.img").metadata().unwrap().len();
         assert_eq!(size > 0, renamed.contains(&point), "{point}: {size} bytes");
         assert_eq!(control_dirs(&scene).len(), 1, "{point}: {:?}", scene.listing());
-        // The directory is young, but its freeze is gone: the next one removes it.
+        // The directory is young, but its freeze is gone: the next freeze removes it.
         let output = scene.freeze("written").output().unwrap();
         assert!(output.status.success(), "{point}: {}", stderr(&output));
         assert_eq!(scene.listing(), ["out.img"], "{point}");

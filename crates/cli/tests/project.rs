@@ -1,4 +1,4 @@
-//! What a project says of its freeze, and how a freeze is told.
+//! Settings of a project for its freeze, and how a freeze is reported.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn in_sub(scene: &Scene, words: &[&str]) -> Output {
     scene.snapboot(words).current_dir(scene.work().join("sub")).output().unwrap()
 }
 
-/// What was asked of the boot, in one line.
+/// The request to the boot, in one line.
 fn request(output: &Output) -> String {
     let facts = facts(output);
     let entries = facts["request"].as_array().unwrap().iter();
@@ -56,7 +56,7 @@ fn a_freeze_without_a_command_does_what_the_project_says() {
             serde_json::json!(["--preload=facts", "--preload=other", "--policy=content"])
         );
         assert_eq!(info["origin"]["directory"], scene.work().to_str().unwrap());
-        // What is made again is made of that, and not of what the file says by now.
+        // Refreezing uses the words in the image, and not the file's present contents.
         scene.write(name, format!("{head}broken = 1"), 0o644);
         let again = in_sub(&scene, &["refreeze", "../app.img"]);
         assert_eq!(again.status.code(), Some(0), "{}", stderr(&again));
@@ -126,7 +126,7 @@ fn what_others_may_have_written_is_not_obeyed() {
     refused(scene.snapboot(&["freeze"]).output().unwrap());
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     assert_eq!(scene.snapboot(&["freeze"]).status().unwrap().code(), Some(0));
-    // Only root can give it away.
+    // Only root can change its owner.
     if chown(&file, Some(65534), None).is_ok() {
         refused(in_sub(&scene, &["freeze"]));
     }

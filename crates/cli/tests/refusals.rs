@@ -1,4 +1,4 @@
-//! Bad input: each gets exit status 2, a message that says what to do, and leaves everything as it was.
+//! Bad input: each gets exit status 2, a message with the remedy, and changes nothing.
 
 mod support;
 
@@ -103,7 +103,7 @@ fn a_missing_part_of_the_installation_is_named() {
 #[test]
 fn a_full_disk_leaves_what_was_there_before() {
     let scene = Scene::new();
-    // Only who may mount can make a small disk.
+    // Only a user who may mount can make a small disk.
     let script = "mount -t tmpfs -o size=20k none . && cd \"$PWD\" && printf old > x && \
                   \"$0\" freeze -o out.img --preload written -- python3; echo status $?; ls -A; cat x";
     let mut command = Command::new("unshare");

@@ -1,7 +1,8 @@
-//! What came of the attempts to make images of a command, and whether another one is worth it now.
+//! The outcomes of attempts to make images of a command, and whether another attempt is worth it now.
 //!
 //! Only the holder of the folder's lock writes the file. An attempt counts as fruitless from its start until its outcome says otherwise, so
-//! nobody has to notice that a builder was killed or its container ended. The file does not record that a builder is at work: the lock shows it.
+//! nobody has to notice that a builder was killed or its container ended. The file does not record that a builder is at work: the lock
+//! shows it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,56 +19,56 @@ use crate::{Effort, Folder, StartTimes};
 const FILE: &str = "attempt.json";
 /// How long a refusal counts at most.
 const REFUSED: Duration = Duration::from_secs(7 * 24 * 3600);
-/// How long a failure counts (seconds): of the program, or one that need not last, such as a full disk. Twice as long after each further one, up to
+/// How long a failure counts (seconds): of the program, or a transient one such as a full disk. Doubles with each further failure, up to
 /// the last.
 const FAILED: u64 = 60;
 const PASSING: u64 = 10;
 const LONGEST_FAILED: u64 = 3600;
-/// After so many failures in a row that need not have lasted, an image that lacks something is better than none.
+/// After this many transient failures in a row, an incomplete image is better than none.
 const PATIENT: u32 = 3;
-/// How long an image may be used that lacks something, at first and at most (seconds); twice as long after each further one.
+/// How long an incomplete image may be used, at first and at most (seconds); doubles with each further one.
 const LESSER: u64 = 60;
 const LONGEST_LESSER: u64 = 7 * 24 * 3600;
-/// After so many of them in a row, what they have is all that there is.
+/// After this many incomplete images in a row, they are taken for complete.
 const ACCEPTED: u32 = 8;
-/// How many fruitless attempts in a row are free; the wait before the next one, at first and at most (seconds).
+/// How many fruitless attempts in a row may follow each other at once; the wait before the next one, at first and at most (seconds).
 const FREE: u32 = 3;
 const WAIT: u64 = 10;
 const LONGEST_WAIT: u64 = 600;
-/// So many environments are remembered.
+/// The number of environments that are remembered.
 const MAX_ENVIRONMENTS: usize = 64;
-/// So many files are remembered.
+/// The number of files that are remembered.
 const MAX_FILES: usize = 20_000;
-/// With so much free space (bytes) a disk was not full.
+/// A disk with this much free space (bytes) was not full.
 const PLENTY: u64 = 1 << 30;
 
 /// All attempts for one command.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Attempts {
-    /// Version of the command that made the last one. Another one remembers none of the outcomes.
+    /// Version of the command that made the last attempt. Another version forgets all outcomes.
     snapboot: String,
-    /// When the last one began, or ended (seconds since 1970).
+    /// When the last attempt began, or ended (seconds since 1970).
     at: u64,
-    /// Whether the last one has no outcome: its builder is at work, or was lost.
+    /// Whether the last attempt has no outcome: its builder is at work, or was lost.
     unfinished: bool,
     /// How many attempts in a row were fruitless: they made no image, or replaced one that no start had thawed.
     in_vain: u32,
-    /// How many images in a row have been made for what starts have told.
+    /// How many images in a row were made because starts have reported more modules.
     pub learnt: u32,
-    /// How many images in a row lack something that they should have.
+    /// How many images in a row are incomplete.
     lesser: u32,
-    /// How much was learnt for the last image that lacks nothing: modules or features.
+    /// How many modules or features were learnt for the last complete image.
     knows: usize,
-    /// How many of these lay in each folder.
+    /// How many of these are in each folder.
     places: BTreeMap<PathBuf, usize>,
-    /// How long starts take, by the last image for which that could be measured.
+    /// How long starts take, measured with the last image that allowed it.
     pub times: Option<StartTimes>,
-    /// The free space when the last one began.
+    /// The free space when the last attempt began.
     space: Vec<FreeSpace>,
-    /// What boots without an image have read: a change of it is a reason to try again.
+    /// The files that boots without an image have read: a change of one is a reason to try again.
     files: Vec<FileState>,
-    /// The outcome of the last one in each environment, the latest last.
+    /// The last outcome in each environment, the latest last.
     outcomes: Vec<Attempt>,
 }
 
@@ -78,13 +79,13 @@ pub struct Attempt {
     environment: String,
     /// When it ended (seconds since 1970).
     pub at: u64,
-    /// How many in a row have failed.
+    /// How many attempts in a row have failed.
     failed: u32,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
@@ -98,39 +99,39 @@ pub enum Outcome {
         /// Why.
         why: Vec<String>,
     },
-    /// An image that gained nothing against the boot archive, and is gone again.
+    /// An image that was no faster than the boot archive, and was removed.
     Vain {
-        /// What starts took.
+        /// The processor time of its starts.
         effort: Effort,
     },
     /// Something went wrong.
     Failed {
-        /// What.
+        /// The message.
         why: String,
-        /// Whether it comes of a state that need not last.
+        /// Whether the cause is transient.
         passing: bool,
     },
 }
 
-/// A file as it was.
+/// The state of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FileState(PathBuf, Option<(u64, u64)>);
 
 impl FileState {
-    /// As it is now.
+    /// The current state.
     pub fn of(path: &Path) -> FileState {
         FileState(path.to_owned(), now(path))
     }
 }
 
-/// Size and time of the last change (ns since 1970).
+/// Returns size and time of the last change (ns since 1970).
 fn now(path: &Path) -> Option<(u64, u64)> {
     let status = path.metadata().ok()?;
     let modified = status.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Some((status.len(), modified.as_nanos() as u64))
 }
 
-/// How much of a file system was free (bytes).
+/// The free space of a file system (bytes).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct FreeSpace(PathBuf, u64);
 
@@ -140,7 +141,7 @@ impl FreeSpace {
         Some(FreeSpace(path.to_owned(), status.f_bavail.saturating_mul(status.f_frsize)))
     }
 
-    /// Whether it may have been too little, and is more by a quarter now.
+    /// Whether it may have been too little, and has grown by a quarter.
     fn has_grown(&self) -> bool {
         let FreeSpace(path, then) = self;
         *then < PLENTY && FreeSpace::of(path).is_some_and(|FreeSpace(_, now)| now > then + then / 4 + (1 << 20))
@@ -148,7 +149,7 @@ impl FreeSpace {
 }
 
 impl Attempts {
-    /// Those in this folder.
+    /// Reads the attempts of this folder.
     pub fn of(folder: &Folder) -> Attempts {
         let mut all: Attempts = folder.read(FILE).unwrap_or_default();
         if all.snapboot != env!("CARGO_PKG_VERSION") {
@@ -158,7 +159,7 @@ impl Attempts {
         all
     }
 
-    /// Writes them down. Whoever calls this holds the lock of the folder.
+    /// Writes the attempts. The caller holds the lock of the folder.
     pub(crate) fn keep(&self, folder: &Folder) -> Result<()> {
         folder.write(FILE, self)
     }
@@ -168,22 +169,22 @@ impl Attempts {
         self.files.clear();
     }
 
-    /// The last one in this environment.
+    /// The last attempt in this environment.
     pub fn last_in(&self, environment: &str) -> Option<&Attempt> {
         self.outcomes.iter().find(|attempt| attempt.environment == environment)
     }
 
-    /// The last one of which something came.
+    /// The last attempt with an outcome.
     pub fn last(&self) -> Option<&Attempt> {
         self.outcomes.last()
     }
 
-    /// Whether the last one has no outcome. Where nobody makes an image, its builder was lost.
+    /// Whether the last attempt has no outcome. If nobody is making an image, its builder was lost.
     pub fn is_unfinished(&self) -> bool {
         self.unfinished
     }
 
-    /// Why no further one is worth it in this environment now, if none is.
+    /// Why no further attempt is worth it in this environment now; None if one is.
     pub fn why_none(&self, environment: &str) -> Option<String> {
         let last = self.last_in(environment);
         let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
@@ -228,9 +229,9 @@ impl Attempts {
         self.files.iter().any(|FileState(path, then)| now(path) != *then)
     }
 
-    /// Notes that one begins. `for_news`: whether for what starts have told; None where nobody has asked about that.
+    /// Records that an attempt begins. `for_news`: whether because of reports of starts; None if nobody has asked for that.
     ///
-    /// Fails where nothing can be written, as on a full disk: then no image can be, either.
+    /// Fails if the file cannot be written, as on a full disk: then no image can be written, either.
     pub fn begin(&mut self, folder: &Folder, for_news: Option<bool>) -> Result<()> {
         if self.has_changed() {
             self.forget();
@@ -248,7 +249,7 @@ impl Attempts {
         self.keep(folder)
     }
 
-    /// Notes its outcome. `files`: what its boots have read.
+    /// Records its outcome. `files`: the files that its boots have read.
     pub fn end(
         &mut self,
         folder: &Folder,
@@ -278,25 +279,24 @@ impl Attempts {
         let _ = self.keep(folder);
     }
 
-    /// How much was learnt for the last image that lacks nothing, without what lay in folders that are gone, as those of a plugin are that was
-    /// removed.
+    /// How much was learnt for the last complete image, without modules in folders that are gone, such as those of a removed plugin.
     pub fn knows(&self) -> usize {
         let gone = self.places.iter().filter(|(folder, _)| !folder.exists()).map(|(_, count)| count).sum();
         self.knows.saturating_sub(gone)
     }
 
-    /// How long an image may be used that lacks something.
+    /// How long an incomplete image may be used.
     pub fn lesser_age(&self) -> Duration {
         Duration::from_secs(doubled(LESSER, self.lesser, LONGEST_LESSER))
     }
 
-    /// Whether such an image will do in this environment where a better one could not be made for a reason that need not last.
+    /// Whether an incomplete image will do in this environment, because a transient cause prevents a better one.
     pub fn makes_do(&self, environment: &str) -> bool {
         self.last_in(environment).is_some_and(|attempt| attempt.failed >= PATIENT)
     }
 
-    /// Counts an image that was made. `unused`: whether no start has thawed the one in whose place it is; `learnt`: how many modules or features
-    /// for what is known of other runs, with the folders in which they lie; `lacks`: whether it should have more.
+    /// Counts an image that was made. `unused`: whether no start has thawed the image that it replaces; `learnt`: how many modules or
+    /// features come from other runs, with their folders; `lacks`: whether it is incomplete.
     pub fn count_made(&mut self, unused: bool, learnt: (usize, BTreeMap<PathBuf, usize>), lacks: bool) {
         if !unused {
             self.in_vain = 0;
@@ -307,19 +307,19 @@ impl Attempts {
         }
     }
 
-    /// How long ago the last one was (seconds); long ago where the clock was set back since.
+    /// How long ago the last attempt was (seconds); very long ago if the clock was set back since.
     pub fn age(&self) -> u64 {
         clock::seconds_since(self.at)
     }
 }
 
-/// How much is left of a time that has begun then (seconds); None where it is over, or the clock was set back since.
+/// What is left of a period that began then (seconds); None if it is over, or the clock was set back since.
 fn left(then: u64, length: u64) -> Option<u64> {
     let age = unix_now().checked_sub(then)?;
     length.checked_sub(age).filter(|left| *left > 0)
 }
 
-/// Twice the first for each one more, up to the longest (seconds).
+/// Doubles the first for each further one, up to the longest (seconds).
 fn doubled(first: u64, more: u32, longest: u64) -> u64 {
     (first << more.min(20)).min(longest)
 }
@@ -347,7 +347,7 @@ mod tests {
         all.end(folder, environment, outcome, files.iter().cloned());
     }
 
-    /// As if all that is known had been so many seconds ago.
+    /// As if everything had happened this many seconds ago.
     fn aged(all: &Attempts, seconds: u64) -> Attempts {
         let mut all = all.clone();
         all.at -= seconds;
@@ -445,7 +445,7 @@ mod tests {
             aged(&all, LONGEST_WAIT - 9).why_none("one").is_some()
                 && aged(&all, LONGEST_WAIT).why_none("one").is_none()
         );
-        // An image ends that, unless it is in the place of one that nobody could use.
+        // An image ends that, unless it replaces one that nobody could use.
         all.count_made(true, Default::default(), false);
         assert!(all.why_none("one").is_some());
         all.count_made(false, Default::default(), false);

@@ -1,4 +1,4 @@
-//! Has an image made while nobody waits for it.
+//! Starts builders, which make images in the background.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{stderr, stdin, stdout, IsTerminal};
@@ -14,19 +14,19 @@ use crate::{room, sys, Command, Folder, PutOff};
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
 
-/// Asks for an image of a command that has none for this environment. Returns why none will be made, if none will.
+/// Asks for an image of a command that has none for this environment. Returns the reason if none will be made.
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
 pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
     ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(|failure| failure.message))
 }
 
-/// Asks for an image in the place of one that cannot be used any more. Returns why none will be made, if none will.
+/// Asks for an image that replaces an unusable one. Returns the reason if none will be made.
 pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
     ask(folder, &Asked::Again(image), limit, || None)
 }
 
-/// Asks for one, unless one is being made. `prepare`: says why that cannot be, if it cannot.
+/// Asks for an image, unless one is being made. `prepare`: returns the reason if that is impossible.
 fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() -> Option<String>) -> Option<String> {
     if folder.is_building() {
         return None;
@@ -39,7 +39,7 @@ fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() ->
     why
 }
 
-/// Why no builder could make an image in this folder now, whatever the program; None where nothing is in the way.
+/// Why no builder could make an image in this folder now, whatever the program; None if one could.
 pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
     room::lacks().or_else(|| folder.cannot_write()).or_else(|| {
         let put_off = PutOff::of(folder).filter(PutOff::waits)?;
@@ -49,14 +49,14 @@ pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
 
 /// Which image is asked for.
 pub enum Asked<'a> {
-    /// One more than this many; nothing is to be done where somebody else has made it.
+    /// One more than this many; nothing is done if another builder has already made it.
     New {
         /// How many there were.
         seen: usize,
     },
-    /// One in the place of this one.
+    /// One that replaces this image.
     Again(&'a Path),
-    /// One in the place of this one, for what starts have told.
+    /// One that replaces this image, because starts have reported more modules.
     ForNews(&'a Path),
 }
 
@@ -82,7 +82,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Starts a builder. `environment`: the number of that of the starts that the image is for; `terminal`: theirs.
+/// Starts a builder. `environment`: the number of the environment of the starts that the image is for; `terminal`: their terminal.
 pub fn start(folder: &Folder, asked: &Asked<'_>, environment: &str, terminal: Option<Terminal>, limit: u64) {
     let Ok(program) = std::env::current_exe() else { return };
     let (pid, limit) = (std::process::id().to_string(), limit.to_string());
@@ -100,18 +100,18 @@ pub fn start(folder: &Folder, asked: &Asked<'_>, environment: &str, terminal: Op
     sys::leave_behind(&program, &argv);
 }
 
-/// A terminal as one word of a command line.
+/// Encodes a terminal as one word of a command line.
 pub fn terminal_word(terminal: Option<Terminal>) -> String {
     terminal.map_or_else(|| "none".to_owned(), |terminal| terminal.to_string())
 }
 
-/// Reads such a word. None also where no terminal can be had.
+/// Decodes such a word. Returns None also if no terminal can be opened.
 pub fn parse_terminal(word: &OsStr) -> Option<Terminal> {
     word.to_str().and_then(Terminal::parse).filter(Terminal::is_available)
 }
 
-/// A number for all in the environment that an image could depend on: the variables but for those of a session, the working directory,
-/// and which of the standard streams are a terminal.
+/// A number for everything in the environment that an image could depend on: the variables except those of a session, the working
+/// directory, and which standard streams are a terminal.
 pub fn environment_number() -> String {
     let mut entries: Vec<Vec<u8>> = std::env::vars_os()
         .filter(|(name, _)| !is_volatile(name.as_bytes()))

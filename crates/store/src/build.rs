@@ -1,4 +1,4 @@
-//! The builder: makes one image, when the program that has asked for it has ended or got going, and nobody else makes one.
+//! The builder: makes one image, once the program that asked for it has ended or got going, and if no other builder is at work.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,15 +31,15 @@ use crate::folder::lock;
 use crate::memory::Room;
 use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
 
-/// How long the program that has asked gets to itself.
+/// How long the program that asked has the machine to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a builder may take (seconds): the next one waits for it.
 const LIMIT: u32 = 15 * 60;
-/// How often it looks whether there is memory left, and the stack of the thread that does (bytes).
+/// How often it checks for free memory, and the stack of the thread that does (bytes).
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 const STACK: usize = 64 << 10;
 
-/// Makes an image in the background. `words`: those behind the subcommand, as [`crate::background`] puts them there.
+/// Makes an image in the background. `words`: the words after the subcommand, from [`crate::background`].
 pub fn in_background(words: &[OsString]) {
     let [pid, limit, environment, terminal, folder, asked @ ..] = words else { return };
     let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
@@ -51,28 +51,28 @@ pub fn in_background(words: &[OsString]) {
     make(pid as i32, limit, &Folder::new(folder.into()), &asked, &For { environment, terminal, somebody_waits: false });
 }
 
-/// For which starts an image is made.
+/// The starts that an image is made for.
 pub struct For<'a> {
     /// The number of their environment: see [`background::environment_number`].
     pub environment: &'a str,
     /// Their terminal, if they have one.
     pub terminal: Option<Terminal>,
-    /// Whether somebody waits for it, to whom one that lacks something is better than none.
+    /// Whether somebody waits for it, who prefers an incomplete image to none.
     pub somebody_waits: bool,
 }
 
-/// `pid`: of the program that has asked for it; `limit`: of the store (bytes).
+/// `pid`: of the program that asked for it; `limit`: of the store (bytes).
 fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>) {
     let before = states(folder);
     sys::step_back();
     let Some(store) = Store::find() else { return };
-    // From here on nobody else starts a builder, and starts say that an image is being made.
+    // From here on nobody else starts a builder, and other starts report that an image is being made.
     let Some(_own) = folder.lock().filter(|_| folder.is_own()) else { return };
     wait_for(pid);
-    // Next to the folders of this place; another place has other builders.
+    // Next to the folders of this store; another store has other builders.
     let all = folder.path().with_file_name(".builder");
     let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
-    // Somebody else may have asked, too. Not by the time of an image: the clock may have been set back since.
+    // Another start may have asked, too. Image times do not show it: the clock may have been set back since.
     let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
     let is_done = match asked {
         Asked::Again(image) | Asked::ForNews(image) => made.iter().any(|made| made == image),
@@ -82,7 +82,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     if is_done || attempts.why_none(whom.environment).is_some() {
         return;
     }
-    // Whoever has asked may run on, and is the first copy.
+    // The program that asked may still run, and is the first copy.
     let needed = memory::needed(pid, folder.images().iter().map(|image| limits::size(image)));
     let room = Room::now();
     if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
@@ -112,7 +112,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     limits::prune(&store, limit);
 }
 
-/// Notes which inputs have led to this attempt.
+/// Records which inputs have led to this attempt.
 fn note_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>) {
     let mut changes = Changes::of(folder);
     match asked {
@@ -123,9 +123,9 @@ fn note_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>)
     changes.keep(folder);
 }
 
-/// Ends a build when others need the memory that it takes.
+/// Ends a build when other processes need its memory.
 struct Watch {
-    /// Whether it has.
+    /// Whether memory has run short.
     is_short: Arc<AtomicBool>,
     /// See [`memory::victims`].
     victims: u64,
@@ -136,7 +136,7 @@ impl Watch {
     fn start() -> Watch {
         let is_short = Arc::new(AtomicBool::new(false));
         let watch = Watch { is_short: Arc::clone(&is_short), victims: memory::victims() };
-        // Without a thread nobody watches; the kernel still ends this process before others.
+        // Without a thread, nothing watches; the kernel still ends this process before others.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             while !Room::now().is_some_and(|room| room.is_used_up()) {
                 thread::sleep(BETWEEN_LOOKS);
@@ -147,13 +147,13 @@ impl Watch {
         watch
     }
 
-    /// Whether memory has run short meanwhile.
+    /// Whether memory has run short since.
     fn is_short(&self) -> bool {
         self.is_short.load(Ordering::SeqCst) || memory::victims() > self.victims
     }
 }
 
-/// The images of a folder, each with what tells it from another one of that name: where its file lies, and when that was last changed.
+/// The images of a folder, each with the inode and the time of the last change, which distinguish it from another one of that name.
 fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
     let state = |image: PathBuf| {
         let status = image.metadata().ok()?;
@@ -162,7 +162,7 @@ fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
     folder.images().into_iter().filter_map(state).collect()
 }
 
-/// Where a new image goes: in the place of an earlier one for the same environment that no start has used, as it does not fit that.
+/// The path for a new image: that of an earlier one for the same environment that no start has used, since it does not fit.
 fn place_of_new(folder: &Folder, attempts: &Attempts, environment: &str) -> PathBuf {
     let own = match attempts.last_in(environment).map(|last| &last.outcome) {
         Some(Outcome::Made { image }) if folder.images().contains(image) && is_unused(image) => Some(image.clone()),
@@ -175,12 +175,12 @@ fn is_unused(image: &Path) -> bool {
     ImageFile::open(image).ok().and_then(|image| Starts::of(&image)).is_some_and(|starts| starts.thaws == 0)
 }
 
-/// Makes an image of the folder's command, and writes down what came of it. None where the folder does not say of which command it is.
+/// Makes an image of the folder's command, and records the outcome. None if the folder does not say whose it is.
 pub fn build(folder: &Folder, output: &Path, whom: &For<'_>, progress: &dyn Progress) -> Option<FreezeOutcome> {
     attempt(folder, output, whom, None, progress)
 }
 
-/// As `build`. `for_news`: see [`Attempts::begin`].
+/// Does the work of `build`. `for_news`: see [`Attempts::begin`].
 fn attempt(
     folder: &Folder,
     output: &Path,
@@ -189,7 +189,7 @@ fn attempt(
     progress: &dyn Progress,
 ) -> Option<FreezeOutcome> {
     let command = folder.command()?;
-    // Open, so that no other file has its number meanwhile.
+    // Kept open, so that no other file gets its inode number meanwhile.
     let known_by = File::open(folder.command_file()).ok()?;
     room::make();
     let mut attempts = Attempts::of(folder);
@@ -216,11 +216,11 @@ fn attempt(
     }
     let is_removed = known_by.metadata().map_or(true, |status| status.nlink() == 0);
     let came_of_it = match &outcome {
-        // What it lacked went with the store.
+        // The cause went with the store.
         FreezeOutcome::Failed(_) | FreezeOutcome::Refused(_) if is_removed => return Some(outcome),
         FreezeOutcome::Written(written) => {
             attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
-            // Without a terminal it cannot be measured at one.
+            // Without a terminal, starts at one cannot be measured.
             if whom.terminal.is_none() {
                 attempts.times =
                     written.prints_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
@@ -241,7 +241,7 @@ fn attempt(
         // That says nothing about another directory.
         FreezeOutcome::Failed(_) if std::env::current_dir().is_err() => return Some(outcome),
         FreezeOutcome::Failed(failure) => {
-            // What a program says that finds no memory is its own affair.
+            // A program's own messages about missing memory are not recognised.
             let passing = failure.is_passing || machine::is_busy().is_some();
             Outcome::Failed { why: failure.message.clone(), passing }
         }
@@ -252,7 +252,7 @@ fn attempt(
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
     let files = progress.files.borrow();
-    // And the folder's own file, since a store that is removed later and made again is another one.
+    // The folder's own file counts, too, since a store that was removed and made again is another one.
     let command_file = folder.command_file();
     let files = files.iter().chain([&command.file, &command_file]).map(|path| FileState::of(path));
     attempts.end(folder, whom.environment, came_of_it, files);
@@ -264,7 +264,7 @@ fn loaded(image: &Path) -> usize {
     ImageFile::open(image).map_or(0, |image| Info::of(&image.tables()).loaded)
 }
 
-/// Whether more than a third of what an image had is left to each start. `loaded`: files that were loaded for one before.
+/// Whether more than a third of an image's contents is left to each start. `loaded`: the files that were loaded for an earlier image.
 fn has_too_little(outcome: &FreezeOutcome, loaded: usize) -> bool {
     match outcome {
         FreezeOutcome::Written(written) => written.loaded < loaded * 2 / 3,
@@ -273,8 +273,8 @@ fn has_too_little(outcome: &FreezeOutcome, loaded: usize) -> bool {
     }
 }
 
-/// What starts of a new image take, and what they would with the boot archive alone; None where the image is in front of an installed command,
-/// which has nothing else there.
+/// The processor time of starts of a new image, and of starts with the boot archive alone; None if the image replaces an installed command,
+/// which has no archive.
 fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
     if folder.is_installed() {
         return None;
@@ -325,7 +325,7 @@ fn wait_for(pid: i32) {
     let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timespec(HEAD_START)));
 }
 
-/// Passes on what a freeze tells, and notes which files its boots have read.
+/// Passes on the progress of a freeze, and records which files its boots have read.
 struct Recording<'a> {
     progress: &'a dyn Progress,
     files: RefCell<BTreeSet<PathBuf>>,
@@ -349,7 +349,7 @@ impl Progress for Recording<'_> {
     }
 }
 
-/// Tells nobody.
+/// Discards the progress.
 struct Silent;
 
 impl Progress for Silent {

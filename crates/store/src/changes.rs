@@ -1,5 +1,5 @@
-//! Inputs that change from start to start. What has retired an image is left to each start in the next one, with what loads it, unless too little
-//! would be left of the image.
+//! Inputs that change from start to start. If an input has retired an image, the next image leaves it to each start, with the modules that
+//! load it, unless too little would be left of the image.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,15 +18,16 @@ use crate::Folder;
 
 /// Its file in the folder of the command.
 const FILE: &str = "changes.json";
-/// Where more differs at once, the program was upgraded.
+/// If more inputs differ at once, the program was upgraded.
 const MOST_AT_ONCE: usize = 8;
-/// So many inputs are remembered.
+/// The number of inputs that are remembered.
 const MOST: usize = 64;
-/// So often a file must have retired an image, and a variable kept a start from all of them: it may have few values, with an image for each.
+/// How often a file must have retired an image, or a variable kept a start from all images, to count as changing: a variable may have few
+/// values, with an image for each.
 const TIMES_OF_PLACE: u32 = 1;
 const TIMES_OF_VARIABLE: u32 = 2;
 
-/// What has changed until now.
+/// The changes until now.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Changes {
@@ -34,17 +35,17 @@ pub struct Changes {
     places: BTreeMap<PathBuf, u32>,
     /// How often each variable has kept a start from all images.
     variables: BTreeMap<String, u32>,
-    /// Those without which too little was left of an image, places and names.
+    /// Places and names without which too little was left of an image.
     needed: BTreeSet<PathBuf>,
 }
 
 impl Changes {
-    /// What is known of a command; nothing where the file cannot be read.
+    /// Reads the changes of a command; empty if the file cannot be read.
     pub fn of(folder: &Folder) -> Changes {
         folder.read(FILE).unwrap_or_default()
     }
 
-    /// Notes what differs from this image for a start at this terminal: what has retired it, if it is made again.
+    /// Records what differs from this image for a start at this terminal: the inputs that have retired it, if it is made again.
     pub fn note(&mut self, image: &Path, terminal: Option<&Terminal>, is_made_again: bool) {
         let start = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
         let lines = ImageFile::open(image).and_then(|image| differences::lines(&image, &start, None));
@@ -67,7 +68,7 @@ impl Changes {
         }
     }
 
-    /// What is left to each start.
+    /// The inputs that are left to each start.
     pub fn changing(&self) -> Changing {
         let places = self.places.iter().filter(|(_, times)| **times >= TIMES_OF_PLACE).map(|(place, _)| place);
         let names = self.variables.iter().filter(|(_, times)| **times >= TIMES_OF_VARIABLE).map(|(name, _)| name);
@@ -77,7 +78,7 @@ impl Changes {
         }
     }
 
-    /// Notes which of them a new image depends on all the same: what is read before anything can be left, as a script itself.
+    /// Records those that a new image depends on all the same: they are read before anything can be left, as a script itself.
     pub fn settle(&mut self, image: &Path) {
         let Ok(image) = ImageFile::open(image) else { return };
         let tables = image.tables();
@@ -87,19 +88,19 @@ impl Changes {
         self.needed.extend(places.filter(|place| inputs.contains(place.as_os_str().as_bytes())));
     }
 
-    /// From now on no image is made without these.
+    /// From now on, no image is made without these.
     pub fn need(&mut self, changing: &Changing) {
         let names = changing.variables.iter().map(PathBuf::from);
         self.needed.extend(changing.places.iter().cloned().chain(names));
     }
 
-    /// Writes it down. Where that cannot be done, the next change is the first one.
+    /// Writes the file. If that fails, the next change counts as the first one.
     pub fn keep(&self, folder: &Folder) {
         let _ = folder.write(FILE, self);
     }
 }
 
-/// Counts once more, up to [`MOST`] different ones.
+/// Increments a count, of up to [`MOST`] different ones.
 fn count<Key: Ord>(counts: &mut BTreeMap<Key, u32>, key: Key) {
     if counts.len() < MOST || counts.contains_key(&key) {
         *counts.entry(key).or_default() += 1;

@@ -1,4 +1,4 @@
-//! The time of day, as far as the store may rely on it: somebody may set the clock back.
+//! The time of day, as far as the store may rely on it: the clock may be set back.
 
 use std::time::SystemTime;
 
@@ -7,14 +7,13 @@ pub fn unix_now() -> u64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// How long ago a moment was (seconds since 1970, and seconds). A moment that has yet to come was noted before the clock was set back: nobody knows
-/// how long ago that was, and it counts as very long, so that nothing waits until the clock gets there.
+/// How long ago a moment was (seconds since 1970, and seconds). A moment in the future was recorded before the clock was set back. Its age
+/// is unknown, and counts as very long, so that nothing waits until the clock gets there.
 pub fn seconds_since(moment: u64) -> u64 {
     unix_now().checked_sub(moment).unwrap_or(u64::MAX)
 }
 
-/// Sorts moments by how long ago they were, the longest first. Those that have yet to come were noted before the clock was set back, and so before
-/// all others.
+/// Sorts moments by age, the oldest first. Moments in the future were recorded before the clock was set back, and so before all others.
 pub fn by_age(moment: SystemTime) -> (bool, SystemTime) {
     (moment <= SystemTime::now(), moment)
 }

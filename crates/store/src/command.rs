@@ -1,4 +1,4 @@
-//! Which words of a command line make the program that is frozen, and which are its arguments.
+//! Which words of a command line name the program that is frozen, and which are its arguments.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -13,20 +13,20 @@ use crate::shims::Shims;
 /// A program that can have images in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// What people call it: the name of its script or module.
+    /// Its name for people: that of its script or module.
     pub name: String,
     /// The words that start it, without arguments.
     pub words: Vec<String>,
-    /// The file that it is: the script, or the interpreter of a module.
+    /// Its file: the script, or the interpreter of a module.
     pub file: PathBuf,
-    /// By what it is told from others: one text for each program, wherever it is started.
+    /// Identifies it: one text for each program, wherever it is started.
     identity: String,
 }
 
 /// The boot archive that an ordinary start can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BootArchive {
-    /// None: no runtime that has one, or it looks at nothing that could switch it on.
+    /// None: the runtime has none, or it reads nothing that could switch an archive on.
     None,
     /// That of CPython.
     Python,
@@ -41,23 +41,23 @@ pub struct Line {
     pub program: PathBuf,
     /// Whether a Python or a Ruby runs in the end.
     pub is_interpreter: bool,
-    /// What an ordinary start can have.
+    /// The archive that an ordinary start can use.
     pub archive: BootArchive,
     /// Whether a shim of a version manager was followed, which may lead elsewhere in the next start.
     pub is_shim: bool,
-    /// The program that is frozen, and its arguments; None where there is nothing to keep an image of, such as an interpreter alone.
+    /// The program that is frozen, and its arguments; None for a command that cannot have an image, such as an interpreter alone.
     pub command: Option<(Command, Vec<OsString>)>,
 }
 
 impl Command {
-    /// Takes a command line apart. `search_path`: the value of PATH; `shims`: where shims lead, as far as that is known.
+    /// Splits a command line. `search_path`: the value of PATH; `shims`: where shims lead, as far as that is known.
     ///
-    /// Fails where there is no such command. One that is no Python or Ruby program has no image.
+    /// Fails if there is no such command. One that is no Python or Ruby program has no image.
     pub fn split(words: &[OsString], search_path: &OsStr, shims: Option<&Shims>) -> Result<Line> {
         let program = locate(&words[0], search_path)?;
         let known = |shim: &Path, text: &[u8]| shims?.known(shim, text);
         let Ok(resolved) = resolve_knowing(words, search_path, &known) else {
-            // A version manager's or JRuby's shell script is told by its name.
+            // A shell script of a version manager or of JRuby is recognised by its name.
             let is_ruby = is_ruby(&program);
             let archive = if is_ruby { BootArchive::Ruby } else { BootArchive::None };
             return Ok(Line { program, is_interpreter: is_ruby, archive, is_shim: false, command: None });
@@ -80,7 +80,7 @@ impl Command {
         Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
 
-    /// The name of its folder in the store: what people call it, and what tells it from others.
+    /// The name of its folder in the store: its name for people, and a digest that identifies it.
     pub fn key(&self) -> String {
         let plain: String = self.name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
         let digest = image::digest(self.identity.as_bytes());
@@ -89,7 +89,7 @@ impl Command {
     }
 }
 
-/// `words`: the command line; `program`: what its first word leads to; `main`: what `interpreter` runs in the end.
+/// `words`: the command line; `program`: the file that its first word leads to; `main`: what `interpreter` runs in the end.
 fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -> Option<(Command, Vec<OsString>)> {
     let own = match main.kind {
         MainKind::Script => 1,
@@ -99,7 +99,7 @@ fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -
     };
     let arguments = main.rest().get(own..)?;
     let named = words.split_at_checked(words.len().checked_sub(arguments.len())?)?.0;
-    // What was added by the first lines of scripts cannot be an argument.
+    // Words that the first lines of scripts have added cannot be arguments.
     let (words, file) = match (&main.script, named) {
         (Some(script), [first]) if !first.as_bytes().contains(&b'/') => (vec![text(program)?], script.clone()),
         (Some(script), _) => (all_text(named)?, script.clone()),
@@ -110,7 +110,7 @@ fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -
         (Some(module), _) => module.clone(),
         (None, script) => script.as_ref()?.file_name()?.to_str()?.to_owned(),
     };
-    // Another script of the same relative path is another program, and so is a module of the current directory.
+    // Another script of the same relative path is another program, and so is a module of another current directory.
     let mut identity: Vec<OsString> = vec![interpreter.into_os_string()];
     identity.extend_from_slice(main.options());
     identity.push(file.clone().into_os_string());

@@ -1,4 +1,4 @@
-//! A start that an image of the store has handed over, since it cannot be used: another image may fit it, and a new one is asked for.
+//! A start that an unusable image of the store has handed over: another image may fit it, and a new one is asked for.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -22,31 +22,31 @@ pub struct Start {
     pub argv: Vec<OsString>,
 }
 
-/// What becomes of such a start.
+/// How such a start goes on.
 pub enum Next {
-    /// This image of the same command fits it.
+    /// With this image of the same command, which fits it.
     Other(PathBuf),
-    /// It starts the ordinary way, and an image for the next one was asked for.
+    /// The ordinary way; an image for the next start was asked for.
     Asked,
-    /// It starts the ordinary way, and no image will be made. Why.
+    /// The ordinary way; no image will be made, for this reason.
     None(String),
 }
 
 impl Start {
-    /// Takes the words apart that a launcher has put behind the subcommand: see [`image::Command::store_words`].
+    /// Parses the words that a launcher has put after the subcommand: see [`image::Command::store_words`].
     pub fn parse(words: &[OsString]) -> Option<Start> {
         let [image, _reason, program, argv @ ..] = words else { return None };
         let start = Start { image: image.into(), program: program.into(), argv: argv.to_vec() };
         (!argv.is_empty()).then_some(start)
     }
 
-    /// The arguments: what stands behind the words of the command. None where the image cannot be read any more, which knows those.
+    /// The arguments: the words after those of the command. None if the image cannot be read any more, which knows those.
     pub fn arguments(&self) -> Option<&[OsString]> {
         self.argv.get(own_words(&self.image)?..)
     }
 
-    /// Writes down again of which command a folder is, as where somebody has removed a store in which an image was being made. None where that is
-    /// not this start's command.
+    /// Writes again whose folder this is, as when somebody has removed a store in which an image was being made. None if it is not this
+    /// start's command.
     fn write_command(&self, folder: &Folder) -> Option<Command> {
         let words: Vec<OsString> =
             [self.program.as_os_str().to_owned()].into_iter().chain(self.argv[1..].iter().cloned()).collect();
@@ -55,7 +55,7 @@ impl Start {
             .then_some(command)
     }
 
-    /// What becomes of it. `limit`: of the store (bytes).
+    /// Decides how it goes on. `limit`: of the store (bytes).
     pub fn next(&self, limit: u64) -> Next {
         let asked = |why: Option<String>| why.map_or(Next::Asked, Next::None);
         let Some(folder) = Folder::of(&self.image).filter(Folder::is_own) else {
@@ -64,12 +64,12 @@ impl Start {
         let Some(command) = folder.command().or_else(|| self.write_command(&folder)) else {
             return Next::None("its folder does not say of which command it is".to_owned());
         };
-        // Where this one fits there is none better.
+        // If this one fits, none is better.
         if fits(&self.image) {
             return asked(background::ask_again(&folder, &self.image, limit));
         }
         let images = folder.images();
-        // Without its arguments it is not the same start.
+        // Without its arguments, it would be another start.
         let other = images.iter().find(|image| **image != self.image && fits(image));
         if let Some(other) = other.filter(|_| self.arguments().is_some()) {
             starts::handed_over(&self.image);

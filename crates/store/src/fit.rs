@@ -1,5 +1,5 @@
-//! Whether an image is one for the environment of this start: a look at what costs next to nothing. What else it depends on, it finds
-//! out itself when it is started.
+//! Whether an image fits the environment of this start, by checks that cost next to nothing. The image itself checks its other inputs when
+//! it is started.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,7 @@ use image_file::this_process::ThisProcess;
 use image_file::FirstHead;
 use runtime::terminal::Terminal;
 
-/// Whether variables and host facts (the current directory, the terminal, the user ...) are what they were for this image.
+/// Whether variables and host facts (the current directory, the terminal, the user ...) have the values of this image.
 pub fn fits(image: &Path) -> bool {
     tables(image).is_ok_and(|bytes| {
         let Ok(tables) = image::Tables::parse_unchecked_sum(&bytes) else { return false };
@@ -21,7 +21,7 @@ pub fn fits(image: &Path) -> bool {
     })
 }
 
-/// The terminal that an image is for, as far as its boot has looked; None where none is known of.
+/// The terminal that an image is for, as far as its boot has read it; None if unknown.
 pub fn terminal(image: &Path) -> Option<Terminal> {
     let bytes = tables(image).ok()?;
     let tables = image::Tables::parse_unchecked_sum(&bytes).ok()?;
@@ -40,7 +40,7 @@ pub fn terminal(image: &Path) -> Option<Terminal> {
     terminal.streams.contains(&true).then_some(terminal)
 }
 
-/// How many words of its argv an image has from its command; None where it cannot be read.
+/// How many words of an image's argv come from its command; None if it cannot be read.
 pub fn own_words(image: &Path) -> Option<usize> {
     let FirstHead { area, head, .. } = FirstHead::read(image).ok()?;
     Some(Command::parse(&area, &head).ok()?.argc())

@@ -1,4 +1,4 @@
-//! The folder of a command: its images, who it is, and what came of the last attempt to make one.
+//! The folder of a command: its images, its command, and the outcome of the last attempt to make one.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,59 +15,59 @@ use serde::Serialize;
 use crate::place;
 use crate::Command;
 
-/// So many images of one command are kept: for several environments.
+/// The number of images that are kept for one command, for several environments.
 pub const MAX_IMAGES: usize = 8;
-/// How long somebody may have the lock who does not keep it: one who only looks, or a builder at its very end.
+/// How long a process may hold the lock that does not keep it: one that only looks, or a builder at its very end.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// How names of images end.
+/// The ending of image names.
 const IMAGE: &str = ".img";
 
 /// The file that says whose folder it is.
 const COMMAND: &str = "command.json";
-/// The file that says as which command the image of a folder is installed.
+/// The file that says as which command a folder's image is installed.
 pub(crate) const INSTALLED: &str = "installed.json";
 
-/// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json`
-/// (see [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (what starts have told) and `lock`.
+/// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json` (see
+/// [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (the reports of starts) and `lock`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder of this path, whether it exists or not.
+    /// The folder at this path, whether it exists or not.
     pub fn new(path: PathBuf) -> Folder {
         Folder { path }
     }
 
-    /// The folder that an image lies in.
+    /// The folder that contains an image.
     pub fn of(image: &Path) -> Option<Folder> {
         Some(Folder::new(image.parent()?.to_owned()))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether its image is in front of an installed command: see tools.rs.
+    /// Whether its image replaces an installed command: see tools.rs.
     pub fn is_installed(&self) -> bool {
         self.path.join(INSTALLED).exists()
     }
 
-    /// Whether it is this user's, and nobody else can have written to it.
+    /// Whether it belongs to this user, and nobody else can have written to it.
     pub fn is_own(&self) -> bool {
         trust::check_own_directory(&self.path).is_ok()
     }
 
-    /// Why nobody can write in it, as on a file system that is mounted read-only; None where this user can, or it has yet to be made.
+    /// Why this user cannot write in it, as on a file system that is mounted read-only; None if the user can, or it does not exist yet.
     pub fn cannot_write(&self) -> Option<String> {
         let error = access(&self.path, Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT)?;
         Some(format!("{} cannot be written ({})", self.path.display(), failure::reason(&error.into())))
     }
 
-    /// Makes it, for this command.
+    /// Creates it for this command.
     pub fn make(&self, command: &Command) -> Result<()> {
         place::make(self.path.parent().unwrap_or(&self.path))?;
         place::make(&self.path)?;
@@ -77,12 +77,12 @@ impl Folder {
         self.write(COMMAND, command)
     }
 
-    /// Whose folder it is; None where that is not known.
+    /// Whose folder it is; None if unknown.
     pub fn command(&self) -> Option<Command> {
         self.read(COMMAND)
     }
 
-    /// Where that is written. Who removes the store, or what is in it, removes this file.
+    /// The file that says so. Whoever removes the store, or its contents, removes this file.
     pub(crate) fn command_file(&self) -> PathBuf {
         self.path.join(COMMAND)
     }
@@ -93,12 +93,12 @@ impl Folder {
         numbers.filter(|image| image.exists()).collect()
     }
 
-    /// Where the first image goes, which links lead to.
+    /// The path of the first image, to which links lead.
     pub fn first_image(&self) -> PathBuf {
         self.image(1)
     }
 
-    /// Where a new image goes: to the first free number, else in the place of the image that was used longest ago.
+    /// The path for a new image: the first free number, else that of the image that was used longest ago.
     pub fn next_image(&self) -> PathBuf {
         let free = (1..=MAX_IMAGES).map(|number| self.image(number)).find(|image| !image.exists());
         free.unwrap_or_else(|| {
@@ -117,28 +117,28 @@ impl Folder {
         self.path.join("program")
     }
 
-    /// The file in which starts tell what they load.
+    /// The file in which starts report what they load.
     pub fn profile(&self) -> PathBuf {
         self.path.join("profile")
     }
 
-    /// Reads a file of the folder; None where it is not there, damaged, or may be somebody else's.
+    /// Reads a file of the folder; None if it does not exist, is damaged, or may be somebody else's.
     pub fn read<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
         serde_json::from_slice(&trust::read(&self.path.join(name)).ok()?).ok()
     }
 
-    /// Writes a file of the folder, whole or not at all.
+    /// Writes a file of the folder atomically.
     pub fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<()> {
         let text = serde_json::to_vec_pretty(content).expect("texts and numbers");
         place::write(&self.path.join(name), &text)
     }
 
-    /// Takes the lock of this folder, until the file is closed; None where somebody else keeps it.
+    /// Takes the lock of this folder until the file is closed; None if another process keeps it.
     pub fn lock(&self) -> Option<File> {
         self.lock_within(PATIENCE)
     }
 
-    /// As `lock`; so long somebody else may have it.
+    /// Does the same, and waits this long for another process.
     fn lock_within(&self, patience: Duration) -> Option<File> {
         let begun = Instant::now();
         loop {
@@ -150,10 +150,10 @@ impl Folder {
         }
     }
 
-    /// Whether somebody makes an image in it.
+    /// Whether a builder makes an image in it.
     pub fn is_building(&self) -> bool {
-        // Shared, so that others who only look are not taken for builders.
-        // Where it cannot be opened, as in a store that is read-only, nobody makes one.
+        // Shared, so that processes that only look do not take each other for builders. If it cannot be opened, as in a read-only store,
+        // nobody makes an image.
         open_at_once(OpenOptions::new().read(true), &self.lock_file())
             .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
     }
@@ -171,7 +171,7 @@ pub fn lock(path: &Path, how: FlockOperation) -> Option<File> {
     Some(file)
 }
 
-/// Opens a file; of another kind, such as a FIFO, nothing is waited for.
+/// Opens a file without waiting, also if it is of another kind, such as a FIFO.
 fn open_at_once(options: &mut OpenOptions, path: &Path) -> std::io::Result<File> {
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)
 }

@@ -1,4 +1,4 @@
-//! What thawed starts load that their image has not is learnt from: the next image has it.
+//! Learns from the reports of thawed starts: the next image has the modules that this one lacked.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,18 +8,18 @@ use crate::attempt::Attempts;
 use crate::background::Asked;
 use crate::{background, limits, sys, Folder};
 
-/// The subcommand that a start executes when it has told something new.
+/// The subcommand that a start executes after it has reported something new.
 pub const SUBCOMMAND: &str = "learn";
-/// So many images in a row may be made for what was learnt, before the next one has to wait.
+/// How many images in a row may be made for reports before the next one has to wait.
 const FREE: u32 = 2;
-/// How long then, at first and at most (seconds).
+/// The wait then, at first and at most (seconds).
 const WAIT: u64 = 60;
 const LONGEST_WAIT: u64 = 24 * 3600;
 
-/// Has an image made again when something was told since it was made. `words`: those behind the subcommand, the image and the terminal
-/// that it is for.
+/// Makes an image again if something was reported after it was made. `words`: those after the subcommand, the image and the terminal that
+/// it is for.
 pub fn from(words: &[OsString]) {
-    // The start that executes this may have left anything open.
+    // The start that executes this may have left any descriptor open.
     sys::close_all();
     let [image, terminal] = words else { return };
     let image = Path::new(image);
@@ -40,7 +40,7 @@ pub fn from(words: &[OsString]) {
 
 fn has_news(folder: &Folder, image: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|status| status.modified());
-    // A clock that was set back cannot tell which was first.
+    // After the clock was set back, times do not show which was first.
     matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made || made > SystemTime::now())
 }
 

@@ -1,9 +1,10 @@
 //! The store: images by command, so that nobody needs to remember where an image lies and when it must be made again.
 //!
-//! [`Command`] says which words of a command line make the program that is frozen. [`Store`] knows where its [`Folder`] is, and
-//! a folder which of its images fits a start ([`fit`]). A start that finds none asks for one ([`background`]); a builder makes it ([`build`]),
-//! when the machine has nothing better to do ([`machine`]) and the limits of the start leave it room ([`room`]; until then it is put off, see [`PutOff`]), and keeps the store within its limit ([`limits`]). What came of the last time
-//! is in [`attempt`], what changes from start to start in [`changes`]. Where shims lead is remembered ([`Shims`]). [`tools`] puts images in front of installed commands.
+//! [`Command`] decides which words of a command line name the program that is frozen. [`Store`] finds its [`Folder`], and a folder finds
+//! the image that fits a start ([`fit`]). A start that finds none asks for one ([`background`]). A builder makes it ([`build`]) when the
+//! machine is not busy ([`machine`]) and the limits of the start leave it room ([`room`]); until then the image is postponed ([`PutOff`]).
+//! The builder also keeps the store within its limit ([`limits`]). [`attempt`] records the outcome of the last attempt, and [`changes`] the
+//! inputs that change from start to start. [`Shims`] remembers where shims lead. [`tools`] puts images in front of installed commands.
 #![deny(missing_docs)]
 
 pub mod attempt;

@@ -1,4 +1,4 @@
-//! How large the store may become, and what goes first.
+//! The maximum size of the store, and which images are removed first.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,20 +12,20 @@ use crate::{clock, place, Folder, Store};
 
 /// The variable that names the limit of the store.
 pub const VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
-/// The limit where nobody names one (bytes).
+/// The default limit (bytes).
 pub const DEFAULT: u64 = 2 << 30;
 
-/// The limit of the store (bytes), as the environment has it. One that makes no sense is none that anybody has named.
+/// The limit of the store (bytes), from the environment. An invalid value counts as none.
 pub fn of_environment() -> u64 {
     std::env::var(VARIABLE).ok().and_then(|text| parse(&text).ok()).unwrap_or(DEFAULT)
 }
 
-/// What an image takes on disk (bytes).
+/// The size of an image on disk (bytes).
 pub fn size(image: &Path) -> u64 {
     image.metadata().map_or(0, |status| status.blocks() * 512)
 }
 
-/// When an image was used last, as far as that was counted; where it was not, when it was made.
+/// When an image was used last, as far as that was counted; otherwise, when it was made.
 pub fn last_used(image: &Path) -> SystemTime {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     let known = [starts::last(image), made].into_iter().flatten();
@@ -51,8 +51,8 @@ fn expected() -> String {
     "expected a size such as 500M or 2G".to_owned()
 }
 
-/// Removes images, those first that were used longest ago, until all of them together are not larger than `limit` (bytes). Those of
-/// installed commands count, and stay. Returns what was removed.
+/// Removes images, the least recently used first, until the total size is not above `limit` (bytes). Images of installed commands count,
+/// and stay. Returns the removed ones.
 pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
     let tools = store.tools();
     let (mut images, mut total) = (Vec::new(), 0);
@@ -82,8 +82,8 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
     removed
 }
 
-/// Removes what killed builders have left in the folders of the store: control directories, and drafts of files. What somebody may be at work on
-/// stays.
+/// Removes what killed builders have left in the folders of the store: control directories, and drafts of files. Those that may be in use
+/// stay.
 pub fn sweep(store: &Store) {
     for folder in store.folders() {
         freeze::remove_abandoned(folder.path());
@@ -95,7 +95,7 @@ pub fn sweep(store: &Store) {
     }
 }
 
-/// Removes an image and what lies beside it; who is being started from it keeps it until its end. Returns whether it is gone.
+/// Removes an image and the files beside it; running starts keep it until their end. Returns whether it is gone.
 pub fn remove_image(image: &Path) -> bool {
     let is_gone = fs::remove_file(image).is_ok();
     if is_gone {
@@ -104,7 +104,7 @@ pub fn remove_image(image: &Path) -> bool {
     is_gone
 }
 
-/// Removes a folder with all that is in it, unless somebody is making an image there.
+/// Removes a folder with its contents, unless a builder is at work there.
 pub fn remove(folder: &Folder) {
     if let Some(_lock) = folder.lock() {
         let _ = fs::remove_dir_all(folder.path());

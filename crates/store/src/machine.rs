@@ -1,16 +1,16 @@
-//! Whether this machine has something better to do than to make images. How much memory an image may take is in [`crate::memory`].
+//! Whether this machine is too busy to make images. [`crate::memory`] decides how much memory an image may take.
 
 use std::fs;
 use std::path::Path;
 
 use crate::memory::kilobytes;
 
-/// Of the memory (percent) so much must be available.
+/// At least this much of the memory must be available (percent).
 const MIN_AVAILABLE: u64 = 10;
-/// So much of the last ten seconds (percent) may some process have waited for memory.
+/// At most this much of the last ten seconds may a process have waited for memory (percent).
 const MAX_PRESSURE: f64 = 10.0;
 
-/// Why no image is made now; None where nothing is in the way.
+/// Why no image is made now; None if one can be made.
 pub fn is_busy() -> Option<&'static str> {
     if on_battery(Path::new("/sys/class/power_supply")) {
         return Some("the machine runs on battery");
@@ -26,7 +26,7 @@ fn on_battery(supplies: &Path) -> bool {
         fs::read_to_string(supply.join(name)).is_ok_and(|text| text.trim() == word)
     };
     let mains = supplies.iter().any(|it| !says(it, "type", "Battery") && says(it, "online", "1"));
-    // That of a mouse is of scope Device.
+    // The battery of a mouse has the scope Device.
     let discharges =
         |it: &Path| says(it, "type", "Battery") && says(it, "status", "Discharging") && !says(it, "scope", "Device");
     !mains && supplies.iter().any(|it| discharges(it))

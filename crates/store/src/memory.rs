@@ -1,18 +1,18 @@
-//! How much memory a builder may take without taking it from somebody else: of the machine, and of each control group that it is in.
+//! How much memory a builder may take without depriving others: of the machine, and of each control group that it is in.
 //!
-//! See proc(5), and of the kernel's Documentation/admin-guide cgroup-v2.rst (memory.max, memory.high, memory.current) and
+//! See proc(5), and in the kernel's Documentation/admin-guide cgroup-v2.rst (memory.max, memory.high, memory.current) and
 //! cgroup-v1/memory.rst (memory.limit_in_bytes, memory.usage_in_bytes).
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MB: u64 = 1 << 20;
-/// Making an image takes so much of any program: for its second copy, and for the builder.
+/// Making an image of any program takes at least this much: for its second copy, and for the builder.
 const LEAST: u64 = 64 * MB;
-/// A builder ends where less than that is left: somebody else may want it at once.
+/// A builder ends if less than this is left: other processes may need it at once.
 const RESERVE: u64 = 24 * MB;
 
-/// The room that is left: of the machine or of a control group, whichever has least.
+/// The free memory of the machine or of a control group, whichever is less.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Room {
     /// How much (bytes).
@@ -21,12 +21,12 @@ pub struct Room {
 }
 
 impl Room {
-    /// The room now; None where nothing tells.
+    /// The current value; None if unknown.
     pub fn now() -> Option<Room> {
         Room::below(Path::new("/"))
     }
 
-    /// As the kernel's files below `root` have it.
+    /// The value from the kernel's files below `root`.
     fn below(root: &Path) -> Option<Room> {
         let groups = groups(root).into_iter().filter_map(|group| group.room());
         let groups = groups.map(|bytes| Room { bytes, of: "of the memory of its control group" });
@@ -34,7 +34,7 @@ impl Room {
         groups.chain(machine).min_by_key(|room| room.bytes)
     }
 
-    /// Why there is not enough of it for an image that needs so much (bytes); None where there is.
+    /// Why it is not enough for an image that needs this much (bytes); None if it is enough.
     pub fn lacks(&self, needed: u64) -> Option<String> {
         let megabytes = |bytes: u64| bytes.div_ceil(MB);
         (self.bytes < needed).then(|| {
@@ -47,20 +47,20 @@ impl Room {
         })
     }
 
-    /// Whether so little is left that a builder has to make room.
+    /// Whether so little is left that a builder has to end.
     pub fn is_used_up(&self) -> bool {
         self.bytes < RESERVE
     }
 }
 
-/// How much an image needs while it is made (bytes). `process`: one of the program, where one runs; `images`: what those on disk hold.
+/// How much memory making an image needs (bytes). `process`: a process of the program, if one runs; `images`: the sizes of those on disk.
 pub fn needed(process: i32, images: impl Iterator<Item = u64>) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let copy = images.chain(kilobytes(&status, "RssAnon:").map(|kilobytes| kilobytes << 10)).max().unwrap_or(0);
     LEAST.max(copy + RESERVE + copy / 4)
 }
 
-/// How many processes the kernel has ended in this control group, or in groups below it, since it ran out of memory.
+/// How many processes the kernel has killed in this control group, or in groups below it, for lack of memory.
 pub fn victims() -> u64 {
     let count = |group: &Group| {
         let text = group.text(if group.is_v2 { "memory.events" } else { "memory.oom_control" });
@@ -69,17 +69,17 @@ pub fn victims() -> u64 {
     groups(Path::new("/")).first().and_then(count).unwrap_or(0)
 }
 
-/// What the machine could give without swapping (bytes).
+/// The memory that the machine could provide without swapping (bytes).
 fn available(root: &Path) -> Option<u64> {
     kilobytes(&fs::read_to_string(root.join("proc/meminfo")).ok()?, "MemAvailable:").map(|kilobytes| kilobytes << 10)
 }
 
-/// The number behind a name in a list of names and kilobytes.
+/// The number after a name in a list of names and kilobytes.
 pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
 }
 
-/// A control group that has memory under its control.
+/// A control group that limits memory.
 struct Group {
     path: PathBuf,
     is_v2: bool,
@@ -90,14 +90,14 @@ impl Group {
         fs::read_to_string(self.path.join(name)).unwrap_or_default()
     }
 
-    /// How much may still be taken before the kernel slows the group down, or ends a process of it; None without a limit.
+    /// How much more may be used before the kernel slows the group down, or kills a process of it; None without a limit.
     fn room(&self) -> Option<u64> {
         let number = |name: &str| self.text(name).trim().parse::<u64>().ok();
         let (limits, usage, file) = match self.is_v2 {
             true => (["memory.max", "memory.high"], "memory.current", ""),
             false => (["memory.limit_in_bytes", "memory.soft_limit_in_bytes"], "memory.usage_in_bytes", "total_"),
         };
-        // A soft limit of v1 bars nothing.
+        // A soft limit of v1 stops nothing.
         let limit = limits.iter().take(if self.is_v2 { 2 } else { 1 }).filter_map(|name| number(name)).min()?;
         let stat = self.text("memory.stat");
         let of = |name: &str| {
@@ -106,20 +106,20 @@ impl Group {
                 .find_map(|line| line.strip_prefix(&name)?.strip_prefix(' ')?.trim().parse::<u64>().ok())
                 .unwrap_or(0)
         };
-        // Of what is in use as a cache half is taken for needed, such as the program's own libraries.
+        // Of the active cache, half is taken for needed, such as the program's own libraries.
         let cache = of("inactive_file") + of("active_file") / 2;
         Some(limit.saturating_sub(number(usage)?.saturating_sub(cache)))
     }
 }
 
-/// The control groups of this process, from its own to the topmost that can be seen.
+/// The control groups of this process, from its own to the topmost visible one.
 fn groups(root: &Path) -> Vec<Group> {
     let text = |name: &str| fs::read_to_string(root.join("proc/self").join(name)).unwrap_or_default();
     let (own, mounts) = (text("cgroup"), text("mountinfo"));
     own.lines().filter_map(|line| hierarchy(root, line, &mounts)).flatten().collect()
 }
 
-/// The groups that a line of /proc/self/cgroup leads to. `mounts`: /proc/self/mountinfo.
+/// The groups that a line of /proc/self/cgroup leads to. `mounts`: the text of /proc/self/mountinfo.
 fn hierarchy(root: &Path, line: &str, mounts: &str) -> Option<Vec<Group>> {
     let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
     let is_v2 = controllers.is_empty();
@@ -137,7 +137,7 @@ fn hierarchy(root: &Path, line: &str, mounts: &str) -> Option<Vec<Group>> {
         is_it.then_some((fields.next()?, fields.next()?))
     })?;
     let point = root.join(point.trim_start_matches('/'));
-    // A container may see another root than the one that the path begins at, and itself outside of what it sees.
+    // A container may see another root than the path's, and so lie outside of what it sees.
     let below = Path::new(path).strip_prefix(top).unwrap_or(Path::new("")).to_owned();
     let below = if below.components().any(|part| part.as_os_str() == "..") { PathBuf::new() } else { below };
     let own = point.join(below);

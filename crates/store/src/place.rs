@@ -1,4 +1,4 @@
-//! Where the store is, and whether it may be used.
+//! The location of the store, and whether it may be used.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -11,11 +11,11 @@ use rustix::process::Pid;
 
 use crate::{Command, Folder};
 
-/// The variable that names another place for the store; `off` for none.
+/// The variable that names another location for the store; `off` for none.
 pub const VARIABLE: &str = "SNAPBOOT_STORE";
 
-/// The store of this user: images that starts have asked for, which can be made again at any time, and those of installed commands,
-/// which stay until they are uninstalled.
+/// The store of this user: images that starts have asked for, which can be made again at any time, and those of installed commands, which
+/// stay until they are uninstalled.
 pub struct Store {
     /// Holds a folder for each command.
     cache: PathBuf,
@@ -24,9 +24,9 @@ pub struct Store {
 }
 
 impl Store {
-    /// Finds the store: `$SNAPBOOT_STORE/cache` and `$SNAPBOOT_STORE/data`, or `snapboot/images` in `$XDG_CACHE_HOME` (`~/.cache`) and `snapboot` in
-    /// `$XDG_DATA_HOME` (`~/.local/share`). None where it is switched off, or nothing says where it would be; the home of another user, where
-    /// `sudo -E` leads, says nothing.
+    /// Finds the store: `$SNAPBOOT_STORE/cache` and `$SNAPBOOT_STORE/data`, or `snapboot/images` in `$XDG_CACHE_HOME` (`~/.cache`) and
+    /// `snapboot` in `$XDG_DATA_HOME` (`~/.local/share`). None if it is switched off, or its location is unknown; the home of another user,
+    /// where `sudo -E` leads, does not count.
     pub fn find() -> Option<Store> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         if let Some(named) = std::env::var_os(VARIABLE) {
@@ -47,7 +47,7 @@ impl Store {
         Store { cache: folder.join("cache"), data: folder.join("data") }
     }
 
-    /// The store, or why there is none.
+    /// Returns the store, or why there is none.
     pub fn open() -> Result<Store> {
         Store::find().ok_or_else(|| {
             Failure::refusal(format!(
@@ -57,22 +57,22 @@ impl Store {
         })
     }
 
-    /// Where the folders of commands are that starts have asked for.
+    /// Holds the folders of commands for which starts have asked.
     pub fn cache(&self) -> &Path {
         &self.cache
     }
 
-    /// Holds what belongs to installed commands.
+    /// Holds the files of installed commands.
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
 
-    /// Where the folders of installed commands are.
+    /// Holds the folders of installed commands.
     pub fn tools(&self) -> PathBuf {
         self.data.join("tools")
     }
 
-    /// A folder in which nothing is, and in which no program is started.
+    /// An empty folder, in which no program is started.
     pub(crate) fn empty(&self) -> PathBuf {
         self.data.join("empty")
     }
@@ -82,14 +82,14 @@ impl Store {
         self.data.join("bin")
     }
 
-    /// The folder of a command, whether it exists or not; that of the installed command where there is one.
+    /// The folder of a command, whether it exists or not; if the command is installed, the folder of that.
     pub fn folder(&self, command: &Command) -> Folder {
         let key = command.key();
         let installed = self.tools().join(&key);
         Folder::new(if installed.exists() { installed } else { self.cache.join(key) })
     }
 
-    /// All folders: of installed commands first, each kind by its name.
+    /// All folders: those of installed commands first, each kind by name.
     pub fn folders(&self) -> Vec<Folder> {
         let of = |place: &Path| {
             let mut found: Vec<PathBuf> =
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-/// Makes a directory of the store, for this user alone, with those above it.
+/// Creates a directory of the store with its parents, for this user alone.
 pub fn make(path: &Path) -> Result<()> {
     let untrusted = |refusal: trust::Refusal| {
         Failure::refusal(format!(
@@ -115,13 +115,13 @@ pub fn make(path: &Path) -> Result<()> {
     trust::check_own_directory(path).map_err(untrusted)
 }
 
-/// Writes a file, whole or not at all.
+/// Writes a file atomically.
 pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".{}", std::process::id()));
     let new = path.with_file_name(name);
-    // Left behind by a process that had the same number.
+    // A process with the same number may have left it behind.
     let _ = fs::remove_file(&new);
     let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
     made.and_then(|mut file| file.write_all(content)).and_then(|()| fs::rename(&new, path)).map_err(|error| {
@@ -130,7 +130,7 @@ pub fn write(path: &Path, content: &[u8]) -> Result<()> {
     })
 }
 
-/// The process that writes a file of that name, which will have another one; None where the name is not that of a draft.
+/// The process that writes a draft of this name, which will be renamed; None if the name is not a draft's.
 pub(crate) fn draft_of(name: &OsStr) -> Option<Pid> {
     let (file, process) = name.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
     file.contains('.').then(|| process.parse().ok().and_then(Pid::from_raw)).flatten()

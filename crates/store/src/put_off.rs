@@ -1,4 +1,4 @@
-//! An image that was not made, or not to its end, since the machine had none of what it takes to spare: why, and until when nobody tries again.
+//! An image that was postponed, since the machine was busy: why, and until when nobody tries again.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::{clock, Folder};
 
 /// Its file in the folder of the command.
 const FILE: &str = "put-off.json";
-/// How long at first and at most (seconds); twice as long after each further time.
+/// The wait, at first and at most (seconds); doubles with each further time.
 const FIRST: u64 = 10;
 const LONGEST: u64 = 600;
 
-/// An image that was put off.
+/// A postponed image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PutOff {
@@ -21,17 +21,17 @@ pub struct PutOff {
     at: u64,
     /// How often in a row.
     times: u32,
-    /// Memory that it needs (bytes); 0 where that was not in the way.
+    /// Memory that it needs (bytes); 0 if that was not the reason.
     needed: u64,
 }
 
 impl PutOff {
-    /// The one of this folder, if its image was put off.
+    /// Reads the state of this folder, if its image was postponed.
     pub fn of(folder: &Folder) -> Option<PutOff> {
         folder.read(FILE)
     }
 
-    /// Puts the image off once more. That it cannot be noted is no matter: then it is tried again.
+    /// Postpones the image once more. An error while writing is ignored: then it is tried again.
     pub(crate) fn note(folder: &Folder, why: String, needed: u64) {
         let times = PutOff::of(folder).map_or(0, |before| before.times);
         let _ = folder.write(FILE, &PutOff { why, at: clock::unix_now(), times: times + 1, needed });
@@ -42,13 +42,13 @@ impl PutOff {
         let _ = std::fs::remove_file(folder.path().join(FILE));
     }
 
-    /// Whether it is still not worth a try.
+    /// Whether it is too early to try again.
     pub(crate) fn waits(&self) -> bool {
         let wait = (FIRST << self.times.saturating_sub(1).min(20)).min(LONGEST);
         clock::seconds_since(self.at) < wait && !self.has_room(Room::now().as_ref())
     }
 
-    /// Whether the memory is there now that was not.
+    /// Whether the missing memory is available now.
     fn has_room(&self, room: Option<&Room>) -> bool {
         self.needed > 0 && room.is_none_or(|room| room.lacks(self.needed).is_none())
     }

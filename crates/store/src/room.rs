@@ -1,15 +1,15 @@
-//! The room that a builder has: it inherits the limits (`ulimit`) of the start that asks for an image, which were meant for that start alone.
+//! The limits of a builder: it inherits those (`ulimit`) of the start that asks for an image, which were meant for that start alone.
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
-/// A limit that can be in a builder's way.
+/// A limit that can stop a builder.
 struct Limit {
     resource: Resource,
-    /// How a shell names it.
+    /// Its option in a shell.
     option: &'static str,
-    /// Below this nothing can be made, as far as anybody knows.
+    /// Below this, as far as known, no image can be made.
     least: u64,
-    /// More than this is not asked for, since a program that reads the limit while it boots has an image only for starts that have the same.
+    /// Never raised above this, since an image of a program that reads the limit while it boots is only for starts with the same limit.
     usual: Option<u64>,
 }
 
@@ -24,38 +24,38 @@ const LIMITS: [Limit; 7] = [
     Limit { resource: Resource::Nproc, option: "-u", least: 64, usual: None },
 ];
 
-/// Raises the limits of this process as far as anybody may.
+/// Raises the limits of this process as far as permitted.
 pub fn make() {
     for limit in &LIMITS {
         let now = getrlimit(limit.resource);
         if let Some(raised) = limit.raised(&now) {
-            // Where that is not allowed, what follows says so.
+            // If that is not permitted, the next check reports it.
             let _ = setrlimit(limit.resource, Rlimit { current: raised, ..now });
         }
     }
 }
 
-/// Why there is not enough of it for a builder that this process leaves behind; None where there is.
+/// Why the limits are too low for a builder that this process starts; None if they are not.
 pub fn lacks() -> Option<String> {
     let limit = LIMITS.iter().find(|limit| limit.is_too_low(&getrlimit(limit.resource)))?;
     Some(format!("a limit of this start leaves no room to make one (ulimit {})", limit.option))
 }
 
 impl Limit {
-    /// What it becomes; None where it stays. Within, no limit is none.
+    /// The new value; None if it stays. An inner None is no limit.
     fn raised(&self, now: &Rlimit) -> Option<Option<u64>> {
         let wanted = at_most(now.maximum, self.usual);
         let is_lower = now.current.is_some_and(|current| wanted.is_none_or(|wanted| current < wanted));
         is_lower.then_some(wanted)
     }
 
-    /// Whether it would be too low even so.
+    /// Whether it would still be too low.
     fn is_too_low(&self, now: &Rlimit) -> bool {
         now.maximum.is_some_and(|most| most < self.least)
     }
 }
 
-/// The lower one of two limits.
+/// The lower of two limits.
 fn at_most(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     [one, other].into_iter().flatten().min()
 }

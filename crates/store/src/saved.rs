@@ -1,4 +1,5 @@
-//! How much time starts of an image save: the same short start, made the ordinary way, with the boot archive alone, and from the image.
+//! How much time starts from an image save: measures the same short start made the ordinary way, with the boot archive alone, and from the
+//! image.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::sys;
 
-/// So often each is made. The shortest counts: whatever else the machine does makes it longer.
+/// How often each start is made. The shortest counts: other load on the machine only makes it longer.
 const TIMES: usize = 3;
-/// What such a start is made with: as in training.
+/// The argument of such a start, as in training.
 const ARGUMENT: &str = "--version";
 
 /// How long a start takes (seconds).
@@ -23,7 +24,7 @@ pub struct StartTimes {
     pub thawed: f64,
 }
 
-/// What a start takes of a processor (seconds), which does not depend on what else the machine does.
+/// The processor time of a start (seconds), which does not depend on the machine's other load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// With the boot archive alone.
@@ -33,7 +34,7 @@ pub struct Effort {
 }
 
 impl StartTimes {
-    /// Measures a command without arguments, of which training has shown that it takes `--version` for what it says.
+    /// Measures a command without arguments for which training has shown that it accepts `--version`.
     pub fn measure(program: &Path, image: &Path) -> Option<StartTimes> {
         let mut times = StartTimes { ordinary: f64::INFINITY, thawed: f64::INFINITY };
         for _ in 0..TIMES {
@@ -43,21 +44,21 @@ impl StartTimes {
         Some(times)
     }
 
-    /// What a start saves (seconds).
+    /// The time that a start saves (seconds).
     pub fn saved(&self) -> f64 {
         (self.ordinary - self.thawed).max(0.0)
     }
 }
 
 impl Effort {
-    /// Measures such a command. `words`: of the call that starts it with its boot archive alone. The first of these starts fills that, and counts
-    /// for nothing.
+    /// Measures such a command. `words`: of the call that starts it with its boot archive alone. The first of these starts fills the
+    /// archive, and does not count.
     pub fn measure(words: &[OsString], image: &Path) -> Option<Effort> {
         let (program, words) = words.split_first()?;
         let program = Path::new(program);
         time(program, words)?;
         let mut effort = Effort { archived: f64::INFINITY, thawed: f64::INFINITY };
-        // What looks like a loss is looked at once more.
+        // A seeming loss is measured once more.
         for round in 1..=2 * TIMES {
             effort.archived = effort.archived.min(time(program, words)?.1.as_secs_f64());
             effort.thawed = effort.thawed.min(time(image, &[])?.1.as_secs_f64());
@@ -68,17 +69,17 @@ impl Effort {
         Some(effort)
     }
 
-    /// Whether an image gains nothing against the archive.
+    /// Whether an image is no faster than the archive.
     pub fn is_in_vain(&self) -> bool {
         self.thawed >= self.archived
     }
 }
 
-/// How long a start takes, and how much of that a processor is at work for it.
+/// The duration of a start, and its processor time.
 fn time(program: &Path, words: &[OsString]) -> Option<(Duration, Duration)> {
     let begun = Instant::now();
     let mut command = Command::new(program);
-    // What is counted are the starts of the user.
+    // Only starts of the user are counted.
     command.args(words).arg(ARGUMENT).env("SNAPBOOT_STATE", "");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let processor = sys::wait_for(command.spawn().ok()?).ok()?;

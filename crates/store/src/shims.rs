@@ -1,7 +1,7 @@
-//! Where the shims of version managers lead, remembered: to ask pyenv or rbenv takes longer than most programs need to start.
+//! Remembers where the shims of version managers lead: asking pyenv or rbenv takes longer than most programs need to start.
 //!
-//! What they answer depends on the variables, on the files of versions in the working directory and above it, on the one of
-//! the manager, and on which versions there are. All of that is in the name of the file that holds the answer.
+//! Their answers depend on the variables, on the version files in the working directory and above it, on that of the manager, and on which
+//! versions are installed. All of that is in the name of the file that holds the answer.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -21,19 +21,19 @@ pub struct Shims {
 }
 
 impl Shims {
-    /// Those of a store.
+    /// The answers of a store.
     pub fn of(store: &Store) -> Shims {
         Shims { folder: store.cache().join(".shims") }
     }
 
-    /// Where a shim leads; None where that is not known. `text`: the beginning of the shim.
+    /// Where a shim leads; None if unknown. `text`: the beginning of the shim.
     pub fn known(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
         let path = trust::read(&self.file(shim, text)?).ok()?;
         let program = PathBuf::from(OsString::from_vec(path));
         program.is_file().then_some(program)
     }
 
-    /// Remembers where one leads. That it cannot be written down is no matter.
+    /// Remembers where a shim leads. An error while writing is ignored.
     pub fn remember(&self, shim: &Shim) {
         let mut text = Vec::new();
         let read = trust::look::open(&shim.script).and_then(|file| file.take(4096).read_to_end(&mut text));
@@ -44,7 +44,7 @@ impl Shims {
         let _ = place::write(&file, shim.program.as_os_str().as_bytes());
     }
 
-    /// The file of a shim, for the state in which everything is now.
+    /// The file of a shim, for the current state.
     fn file(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
         let manager = shim_manager(text)?;
         let mut state = vec![shim.as_os_str().as_bytes().to_vec(), text.to_vec()];
@@ -71,7 +71,7 @@ fn counts(name: &OsStr) -> bool {
         || ["PYENV_", "RBENV_"].iter().any(|start| name.as_bytes().starts_with(start.as_bytes()))
 }
 
-/// Where the manager keeps its versions, as a shim has it: `export PYENV_ROOT="/path"`.
+/// The manager's folder of versions, as a shim names it: `export PYENV_ROOT="/path"`.
 fn root_in(text: &[u8]) -> Option<PathBuf> {
     let text = std::str::from_utf8(text).ok()?;
     let value = text.lines().find_map(|line| line.trim().strip_prefix("export ")?.split_once("ENV_ROOT="))?.1;

@@ -1,4 +1,4 @@
-//! The system calls of the store that no library wraps safely: to become another program unchanged, and to leave one behind.
+//! System calls of the store without a safe wrapper in a library: executing another program unchanged, and leaving one behind.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What the process did at a SIGPIPE when it was started. Rust's runtime changes that before `main`.
+/// The disposition of SIGPIPE when the process was started. Rust's runtime changes it before `main`.
 static SIGPIPE_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 /// The standard streams that were closed when the process was started. Rust's runtime opens /dev/null there before `main`.
 static CLOSED: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
@@ -40,8 +40,8 @@ extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// Becomes another program, with everything as it was when this one was started: the environment, signals that are ignored or blocked,
-/// descriptors. Returns only when that fails. `argv`: all words, the name first.
+/// Executes another program, with everything as it was when this one was started: the environment, ignored and blocked signals,
+/// descriptors. Returns only if that fails. `argv`: all words, the name first.
 pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)>) -> io::Error {
     let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return io::ErrorKind::InvalidInput.into() };
     execute_with(argv, changed, |argv, environment| {
@@ -51,8 +51,8 @@ pub fn execute(program: &Path, argv: &[OsString], changed: Option<(&str, &OsStr)
     })
 }
 
-/// As [`execute`], the very file that is open, whatever lies at its path by now. No script: the kernel would give its interpreter a
-/// descriptor that is closed by then.
+/// Like [`execute`], but runs the open file itself, whatever its path leads to now. Not for scripts: the kernel would give the interpreter
+/// a descriptor that is closed by then.
 pub fn execute_open(program: &File, argv: &[OsString]) -> io::Error {
     execute_with(argv, None, |argv, environment| {
         let file = program.as_raw_fd();
@@ -69,8 +69,7 @@ pub fn execute_open(program: &File, argv: &[OsString]) -> io::Error {
     })
 }
 
-/// Gets everything ready for another program, and has `become_it` called with the lists of its words and of its environment, which end
-/// with null pointers.
+/// Prepares for another program, and calls `become_it` with the lists of its words and of its environment, which end with null pointers.
 fn execute_with(
     argv: &[OsString],
     changed: Option<(&str, &OsStr)>,
@@ -103,7 +102,7 @@ fn execute_with(
     }
 }
 
-/// The environment with another value for one variable, which keeps its place.
+/// The environment with another value for one variable, which keeps its position.
 fn with((name, value): (&str, &OsStr)) -> Vec<OsString> {
     let entry = |name: &OsStr, value: &OsStr| [name.as_bytes(), b"=", value.as_bytes()].concat();
     let mut found = false;
@@ -120,8 +119,8 @@ fn with((name, value): (&str, &OsStr)) -> Vec<OsString> {
     entries.into_iter().map(OsString::from_vec).collect()
 }
 
-/// Starts a program that nobody waits for: neither this process nor what it becomes has it for a child. Its standard streams lead nowhere,
-/// and it is in a session of its own. Whether that has worked, nobody needs to know.
+/// Starts a program that nobody waits for: it becomes no child of this process. Its standard streams are /dev/null, and it has a session of
+/// its own. Errors are ignored.
 pub fn leave_behind(program: &Path, argv: &[OsString]) {
     let strings: Result<Vec<CString>, _> = argv.iter().map(|word| CString::new(word.as_bytes())).collect();
     let (Ok(path), Ok(strings)) = (CString::new(program.as_os_str().as_bytes()), strings) else { return };
@@ -151,7 +150,7 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
     }
 }
 
-/// Waits for a child to end. Returns how long processors were at work for it, and for those of its children that it has waited for.
+/// Waits for a child to end. Returns the processor time of the child, and of those of its children that it has waited for.
 pub fn wait_for(child: Child) -> io::Result<Duration> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     let mut status = 0;
@@ -176,9 +175,9 @@ pub fn close_all() {
     unsafe { close_from_3() };
 }
 
-/// Safe in a forked child. Not by the function `close_range`, which glibc has only since 2.34; the kernel has the call since 5.9.
+/// Safe in a forked child. Does not use the function `close_range`, which glibc has only since 2.34; the kernel has the call since 5.9.
 unsafe fn close_from_3() {
-    /// Where a kernel has not, so many: what most limits allow.
+    /// For older kernels: the number that most limits allow.
     const MANY: libc::c_int = 1024;
     // SAFETY: the calls have numbers only; whoever calls this answers for what is closed.
     unsafe {
@@ -191,23 +190,23 @@ unsafe fn close_from_3() {
     }
 }
 
-/// Ends what this process does as `alarm` does, at once.
+/// Ends the process at once, as `alarm` does.
 pub fn alarm_now() {
     // SAFETY: the calls take numbers, and this process handles the signal.
     unsafe { libc::kill(libc::getpid(), libc::SIGALRM) };
 }
 
-/// Has the kernel send a SIGALRM to this process after so many seconds; its children get none.
+/// Lets the kernel send SIGALRM to this process after so many seconds; its children get none.
 pub fn alarm(seconds: u32) {
     // SAFETY: the call takes a number.
     unsafe { libc::alarm(seconds) };
 }
 
-/// Lets everybody else go first, at the processor and at the disk; where memory runs out, the kernel ends this process and its children first.
+/// Lowers the priority for processor and disk; if memory runs out, the kernel ends this process and its children first.
 pub fn step_back() {
-    // Anybody may raise it. Without /proc nobody can.
+    // Any process may raise it. Without /proc, none can.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    /// Of ioprio_set(2): the calling process, and the class in which only those read and write that nobody else keeps from it.
+    /// From ioprio_set(2): the calling process, and the class that reads and writes only if no other process does.
     const WHO_PROCESS: libc::c_int = 1;
     const CLASS_IDLE: libc::c_int = 3 << 13;
     // SAFETY: the calls take numbers, and a record that lives until the call returns.

@@ -1,7 +1,7 @@
-//! Images in front of installed commands: which there are, and how one is put there and taken away again.
+//! Images in front of installed commands: lists, installs and uninstalls them.
 //!
-//! An image lies in `tools/KEY`, a link to it in `bin`, which comes first on PATH; or, in place, where the command itself was, which
-//! then lies in a folder beside it, under its own name, since programs tell their users what they are called.
+//! An image lies in `tools/KEY`, with a link to it in `bin`, which comes first on PATH. Or, in place, the link replaces the command, which
+//! is moved into a folder beside it under its own name, since programs tell their users their name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -21,27 +21,27 @@ use crate::folder::INSTALLED;
 use crate::place;
 use crate::{limits, Command, Folder, Store};
 
-/// Holds commands beside where they were, behind images in place.
+/// Holds the commands that images in place have replaced, beside them.
 const KEPT: &str = ".snapboot";
 
 /// Where a command was installed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Installed {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// The link to its image.
     pub link: PathBuf,
     /// The command itself.
     pub program: PathBuf,
-    /// Whether the link is where the command was.
+    /// Whether the link replaces the command.
     pub in_place: bool,
 }
 
-/// What came of an installation.
+/// The outcome of an installation.
 pub enum Outcome {
     /// The image is in front of the command.
     Installed(Box<Installation>),
-    /// There is no image, and the command is as it was; the outcome of the freeze says why.
+    /// There is no image, and the command is unchanged; the outcome of the freeze says why.
     NotFrozen(freeze::FreezeOutcome),
 }
 
@@ -51,38 +51,38 @@ pub struct Installation {
     pub installed: Installed,
     /// The image.
     pub written: freeze::Written,
-    /// Which program had the name before, if it was another one.
+    /// Which program had the name before, if another one did.
     pub instead_of: Option<PathBuf>,
     /// Its place on PATH.
     pub on_path: OnPath,
 }
 
-/// Which program a shell starts by the name of an installed command.
+/// Which program a shell starts under the name of an installed command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OnPath {
     /// The image.
     Image,
-    /// This one, which comes before; or none at all.
+    /// This one, which precedes it; or none at all.
     Other(Option<PathBuf>),
 }
 
 impl Installed {
-    /// What is installed in this folder.
+    /// Reads what is installed in this folder.
     pub fn of(folder: &Folder) -> Option<Installed> {
         folder.read(INSTALLED)
     }
 
-    /// Whether the link is there, and leads to an image of this folder.
+    /// Whether the link exists, and leads to an image of this folder.
     pub fn is_in_front(&self, folder: &Folder) -> bool {
         fs::read_link(&self.link).is_ok_and(|target| target.parent() == Some(folder.path()))
     }
 
-    /// Whether the command itself is gone, as with a virtual environment that will be made again. Until then its link leads to nothing.
+    /// Whether the command itself is gone, as with a virtual environment that will be made again. Until then its link leads nowhere.
     pub fn is_dormant(&self) -> bool {
         !self.program.exists()
     }
 
-    /// Which program a shell with this PATH starts by its name.
+    /// Which program a shell with this PATH starts under its name.
     pub fn on_path(&self, search_path: &OsStr) -> OnPath {
         match locate(OsStr::new(&self.name), search_path) {
             Ok(found) if found == self.link => OnPath::Image,
@@ -90,7 +90,7 @@ impl Installed {
         }
     }
 
-    /// Takes the link away, and puts a command back that was replaced in place. What somebody has put there meanwhile stays.
+    /// Removes the link, and restores a command that was replaced in place. A file that somebody has put there meanwhile stays.
     pub fn take_away(&self, folder: &Folder) -> Result<()> {
         let is_ours = self.is_in_front(folder);
         let cannot = |error: std::io::Error| Failure::io("restore", &self.link, &error);
@@ -99,7 +99,7 @@ impl Installed {
                 true => fs::rename(&self.program, &self.link).map_err(cannot)?,
                 false => fs::remove_file(&self.program).or_else(missing_is_fine).map_err(cannot)?,
             }
-            // Others may be kept there.
+            // Other commands may be kept there.
             let _ = self.program.parent().map(fs::remove_dir);
         } else if is_ours {
             fs::remove_file(&self.link).or_else(missing_is_fine).map_err(cannot)?;
@@ -130,8 +130,8 @@ pub fn path_without(bin: &Path) -> OsString {
     std::env::join_paths(rest).unwrap_or_else(|_| path.clone())
 }
 
-/// Puts the directory of the links first on the PATH of this process, as `shellenv` does for the shells in which installed commands are started:
-/// an image is for the PATH under which it was made, where that counts. Only while this process has one thread.
+/// Puts the directory of the links first on the PATH of this process, as `shellenv` does for the shells in which installed commands are
+/// started: if PATH counts, an image is for the PATH under which it was made. Only while this process has one thread.
 pub fn put_links_first(store: &Store) {
     let path = search_path();
     let bin = store.bin();
@@ -142,10 +142,11 @@ pub fn put_links_first(store: &Store) {
     }
 }
 
-/// Makes an image of a command and puts it in front. `named`: as a shell finds it, or its path. `users_path`: the user's PATH.
+/// Makes an image of a command and puts it in front. `named`: the name that a shell would look up, or the path. `users_path`: the user's
+/// PATH.
 ///
-/// Fails where there is no such command, where it is no Python or Ruby program, and where files cannot be written. Whatever fails, the
-/// command stays as it was.
+/// Fails if there is no such command, if it is no Python or Ruby program, or if files cannot be written. If it fails, the command is
+/// unchanged.
 pub fn install(
     store: &Store,
     named: &OsStr,
@@ -209,7 +210,7 @@ fn put_in_front(
     }
     let users = if in_place { Users::of(found) } else { Users::Owner };
     if users != Users::Owner && trust::check_place(store.data()).is_ok() {
-        // What fails here, fails below with its reason.
+        // An error here recurs below, with its reason.
         let _ = DirBuilder::new().recursive(true).mode(ENTERED).create(store.data());
     }
     place::make(&store.tools())?;
@@ -263,12 +264,12 @@ fn put_in_front(
     Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
 }
 
-/// Mode of directories that others go through, and list nothing of.
+/// Mode of directories that others may enter, but not list.
 const ENTERED: u32 = 0o711;
-/// What to do where an image in place cannot be had.
+/// The remedy where an image cannot be installed in place.
 const REMEDY: &str = "Install without --in-place, which concerns nobody else";
 
-/// Who can start a program, as far as modes tell: those of the file and of all directories above it.
+/// Who can start a program, according to modes: those of the file and of all directories above it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Users {
     All,
@@ -291,7 +292,7 @@ impl Users {
         }
     }
 
-    /// Whether the others are these, or more.
+    /// Whether the others include these.
     fn are_among(self, others: Users) -> bool {
         self == Users::Owner || others == Users::All || self == others
     }
@@ -305,8 +306,8 @@ fn is_alone(group: u32) -> bool {
     trust::is_group_of_user_alone(group, rustix::process::geteuid().as_raw())
 }
 
-/// Lets those who can start a command reach the folder of its image, as far as the store's own directories are in the way; why not, where
-/// others are.
+/// Lets those who can start a command reach the folder of its image, as far as the store's own directories prevent that; returns the reason
+/// if others do.
 fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Option<Failure> {
     if users == Users::Owner {
         return None;
@@ -321,9 +322,9 @@ fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Opt
     )))
 }
 
-/// While it lives, this process is in a folder that no start is made in, and comes back in the end.
+/// While it lives, this process is in a folder in which no start is made; then it returns.
 ///
-/// A tool is started anywhere, and an image that was made in a folder above its environment may depend on that one. A program of the current
+/// A tool is started anywhere, and an image made in a folder above its environment may depend on that folder. A program of the current
 /// folder, such as an application's own script, is started there.
 struct Elsewhere(Option<PathBuf>);
 
@@ -332,7 +333,7 @@ impl Elsewhere {
         let here = std::env::current_dir().ok();
         let is_below = here.as_ref().is_some_and(|here| program.starts_with(here));
         let folder = program.parent().unwrap_or(Path::new("/"));
-        // Where a virtual environment, or any other installation, has its commands.
+        // The folder in which a virtual environment, or any other installation, has its commands.
         let is_tool = folder.file_name().is_some_and(|name| name == "bin")
             && (folder.with_file_name("pyvenv.cfg").exists()
                 || std::env::split_paths(&search_path()).any(|it| it == folder));
@@ -367,13 +368,13 @@ fn keep_beside(command: &Path) -> Result<PathBuf> {
     let folder = command.parent().unwrap_or(Path::new("/")).join(KEPT);
     let kept = folder.join(command.file_name().unwrap_or_default());
     fs::create_dir_all(&folder).map_err(cannot)?;
-    // An upgrade has put a new one in the place of an earlier image.
+    // An upgrade has replaced an earlier image's link with a new command.
     fs::remove_file(&kept).or_else(missing_is_fine).map_err(cannot)?;
     fs::hard_link(command, &kept).or_else(|_| fs::copy(command, &kept).map(|_| ())).map_err(cannot)?;
     Ok(kept)
 }
 
-/// Puts a link where it was or was not anything, at once.
+/// Replaces a link or anything else with a link, atomically.
 fn replace_by_link(link: &Path, target: &Path) -> Result<()> {
     let mut new = link.as_os_str().to_owned();
     new.push(format!(".snapboot-{}", std::process::id()));
@@ -385,9 +386,9 @@ fn replace_by_link(link: &Path, target: &Path) -> Result<()> {
     })
 }
 
-/// Takes an installed command away: all is as it was before it was installed. `named`: its name, or the path of its link.
+/// Uninstalls a command: everything is as it was before. `named`: its name, or the path of its link.
 ///
-/// Fails where there is none of that name.
+/// Fails if none of that name is installed.
 pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
     let is_it =
         |installed: &Installed| installed.name.as_bytes() == named.as_bytes() || installed.link == Path::new(named);
@@ -399,7 +400,7 @@ pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
     Ok(installed)
 }
 
-/// What a start by the link of an installed command does while the command itself is gone. None while it is there, or where none was installed.
+/// What a start by the link of an installed command does while the command itself is gone. None while it exists, or if none was installed.
 pub fn dormant(folder: &Folder) -> Option<Dormant> {
     let installed = Installed::of(folder).filter(Installed::is_dormant)?;
     let links = installed.link.parent().unwrap_or(Path::new("/"));
@@ -407,7 +408,7 @@ pub fn dormant(folder: &Folder) -> Option<Dormant> {
     Some(Dormant { installed, other })
 }
 
-/// An installed command that is gone. Its link and its image stay: it may come back.
+/// An installed command that is gone. Its link and its image stay, since it may come back.
 pub struct Dormant {
     /// Where it was.
     pub installed: Installed,

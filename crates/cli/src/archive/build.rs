@@ -1,4 +1,4 @@
-//! `snapboot archive build`: fills an archive without running the program, by the builder script of the runtime's front end.
+//! `snapboot archive build`: fills an archive without running the program, with the builder script of the runtime's front end.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -28,7 +28,7 @@ struct Interpreter {
     script: Option<PathBuf>,
 }
 
-/// A file in the making, which goes away unless it is finished.
+/// An unfinished file, which is removed unless it is finished.
 struct Draft(PathBuf);
 
 impl Drop for Draft {
@@ -53,7 +53,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let draft = PathBuf::from(draft);
     may_be_overwritten(&path)?;
     may_be_overwritten(&draft)?;
-    // One that was left by somebody who was killed.
+    // A killed process may have left it behind.
     let _ = fs::remove_file(&draft);
     let draft = Draft(draft);
 
@@ -77,9 +77,9 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
             refusal(error)
         }
     })?;
-    // It may have been put there meanwhile.
+    // Another process may have created it meanwhile.
     may_be_overwritten(&path)?;
-    // What a person asks for belongs to who the umask says and could read the sources; others than the owner never write it.
+    // The umask decides who gets an archive that a person asks for, among those who could read the sources; only the owner may write it.
     let readers = readers(&archive, &application.root, &draft.0)?;
     let allowed = 0o644 & !umask();
     let mode = readers.permitted_bits(allowed) | 0o600;
@@ -103,7 +103,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     Ok(0)
 }
 
-/// Who may read all files that the archive has something of.
+/// Who may read all files from which the archive has contents.
 fn readers(archive: &Archive, root: &Path, file: &Path) -> Result<Readers> {
     let group = file.metadata().map_err(|error| Failure::io("read", file, &error))?.gid();
     let mut readers = Readers::new(group);
@@ -118,7 +118,7 @@ fn readers(archive: &Archive, root: &Path, file: &Path) -> Result<Readers> {
     Ok(readers)
 }
 
-/// Refuses a path at which there is something that is no boot archive.
+/// Refuses a path with a file that is no boot archive.
 fn may_be_overwritten(path: &Path) -> Result<()> {
     archive::is_replaceable(path).map_err(|error| {
         let reason = match error {
@@ -193,7 +193,7 @@ impl Interpreter {
         }
     }
 
-    /// Where boots look for its archive.
+    /// The path at which boots look for its archive.
     fn place(&self, application: &Application) -> Result<PathBuf> {
         let is_named = std::env::var_os("SNAPBOOT_ARCHIVE").is_some_and(|named| !named.is_empty());
         if self.language == Language::Python && self.script.is_none() && !is_named {
@@ -213,7 +213,7 @@ impl Interpreter {
         }
     }
 
-    /// Runs the builder. Returns how it ended, and what it had to say.
+    /// Runs the builder. Returns its exit status and its messages.
     fn run(&self, directories: &[PathBuf], archive: &Path, progress: &Progress) -> Result<(ExitStatus, Vec<String>)> {
         let cannot = |error| Failure::io("run", &self.program, &error);
         let (_, stderr, output) = progress.output().map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! `snapboot archive list`: what an archive holds.
+//! `snapboot archive list`: shows what an archive holds.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::arguments::ArchiveList;
 use crate::human;
 use crate::render;
 
-/// All that is said about an archive; `--json` prints it as it is.
+/// Everything shown about an archive; `--json` prints it as it is.
 #[derive(Serialize)]
 struct Contents {
     archive: String,
@@ -19,14 +19,14 @@ struct Contents {
     size: u64,
     segments: usize,
     is_whole: bool,
-    /// When something was stored last (seconds since 1970).
+    /// When an entry was last stored (seconds since 1970).
     written: Option<i64>,
-    /// Where the application was then.
+    /// The application's path then.
     root: Option<String>,
     /// Descriptions by id.
     contexts: BTreeMap<String, String>,
     entries: Vec<EntryShown>,
-    /// Entries that newer ones have taken the place of, and damaged ones.
+    /// Entries that newer ones have replaced, and damaged ones.
     superseded: usize,
     damaged: usize,
 }

@@ -1,4 +1,4 @@
-//! `snapboot archive`: boot archives as a person sees them.
+//! `snapboot archive`: boot archives for people.
 
 mod build;
 mod list;
@@ -25,7 +25,7 @@ pub fn main(action: &ArchiveAction) -> Result<u8> {
 /// An archive that a person named.
 struct Named {
     path: PathBuf,
-    /// Where its program is, as far as that can be told.
+    /// The path of its program, if known.
     root: Option<PathBuf>,
 }
 
@@ -54,7 +54,7 @@ impl Named {
     }
 }
 
-/// Where boots of a program look for its archive.
+/// The path at which boots of a program look for its archive.
 fn place(application: &Application) -> Result<PathBuf> {
     let variable = std::env::var_os;
     if let Some(named) = variable("SNAPBOOT_ARCHIVE").filter(|named| !named.is_empty() && named != "off") {
@@ -68,13 +68,13 @@ fn place(application: &Application) -> Result<PathBuf> {
     })
 }
 
-/// The program of an archive that lies in its tmp/cache.
+/// The program of an archive in its tmp/cache.
 fn root_above(path: &Path) -> Option<PathBuf> {
     let root = path.ancestors().nth(3)?;
     (Application::at(root).place(None, None)? == path).then(|| root.to_owned())
 }
 
-/// An archive that cannot be used: status 2, or 1 when it is damaged.
+/// The failure for an unusable archive: status 2, or 1 if it is damaged.
 fn refusal(error: Error) -> Failure {
     match error {
         Error::Damaged(_) => Failure::failed(format!("{error}.")),

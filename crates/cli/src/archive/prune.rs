@@ -1,4 +1,4 @@
-//! `snapboot archive prune`: an archive without what is of no use.
+//! `snapboot archive prune`: removes useless entries from an archive.
 
 use failure::{Failure, Result};
 

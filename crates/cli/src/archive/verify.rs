@@ -1,4 +1,4 @@
-//! `snapboot archive verify`: every byte of an archive that is ever used.
+//! `snapboot archive verify`: checks every byte of an archive that is ever used.
 
 use archive::Decoder;
 use failure::{Failure, Result};
@@ -9,7 +9,7 @@ use crate::human;
 use crate::progress::Progress;
 use crate::render;
 
-/// Runs the subcommand; fails with exit status 1 when something is wrong.
+/// Runs the subcommand; fails with exit status 1 if something is wrong.
 pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
     let archive = named.open()?;

@@ -24,10 +24,10 @@ pub struct Arguments {
     pub subcommand: Subcommand,
 }
 
-/// Reads the command line; ends the process where it makes no sense.
+/// Parses the command line; ends the process if it is wrong.
 ///
-/// Words of a command may begin with a hyphen, so clap takes the first option that it does not know for the command. Where no `--` says
-/// that it is meant, it is a mistake, and clap tells of it.
+/// Words of a command may begin with a hyphen, so clap takes the first unknown option for the command. Without a `--` in front it is a
+/// mistake, and clap reports it.
 pub fn parse() -> Arguments {
     let arguments = Arguments::parse();
     if let Some(mistake) = unknown_option(&arguments.subcommand, std::env::args_os()) {
@@ -36,7 +36,7 @@ pub fn parse() -> Arguments {
     arguments
 }
 
-/// What clap says of an unknown option in the place of a command. `all`: the command line.
+/// Returns clap's error for an unknown option in place of a command. `all`: the command line.
 fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) -> Option<clap::Error> {
     let (name, words, command) = match subcommand {
         Subcommand::Freeze(freeze) => ("freeze", "command", &freeze.command),
@@ -51,7 +51,7 @@ fn unknown_option(subcommand: &Subcommand, all: impl Iterator<Item = OsString>) 
     if !is_option || is_meant {
         return None;
     }
-    // With a hint that words of a command follow, clap insists on their being the last.
+    // With the hint that words of a command follow, clap insists that they are last.
     let strict = |own: clap::Command| {
         own.mut_arg(words, |word| {
             word.allow_hyphen_values(false).trailing_var_arg(false).value_hint(ValueHint::Unknown)
@@ -85,7 +85,7 @@ pub enum Subcommand {
     Traced(Traced),
 }
 
-/// An option of what tells progress or a summary.
+/// The option of commands that show progress or a summary.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Quiet {
     /// Print warnings and errors only: no progress, no notes, no summary.

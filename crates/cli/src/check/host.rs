@@ -12,9 +12,9 @@ use rustix::process::virtual_memory_map_config_struct_size;
 
 use super::{Line, State};
 
-/// The oldest kernel that can freeze: a watched system call can be let go on (SECCOMP_USER_NOTIF_FLAG_CONTINUE).
+/// The oldest kernel that can freeze: it lets a watched system call continue (SECCOMP_USER_NOTIF_FLAG_CONTINUE).
 const OLDEST_TO_FREEZE: (u32, u32) = (5, 5);
-/// The oldest that can thaw: memory can be mapped where nothing is (MAP_FIXED_NOREPLACE).
+/// The oldest kernel that can thaw: it maps memory only where nothing is mapped (MAP_FIXED_NOREPLACE).
 const OLDEST_TO_THAW: (u32, u32) = (4, 17);
 /// Kernels on which the tests ran.
 const KERNELS_TRIED: &[(u32, u32)] = &[(6, 1), (6, 12), (6, 18), (7, 2)];
@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// glibc versions with which the tests ran.
 const GLIBCS_TRIED: &[&str] = &["2.36", "2.39", "2.41", "2.43"];
 
-/// All of them, in the order in which they are shown.
+/// All lines, in the order in which they are shown.
 pub fn lines() -> Vec<Line> {
     vec![
         architecture(),
@@ -52,7 +52,7 @@ fn cpu() -> Line {
     Line::new("CPU", State::Yes, format!("{model}, features {}; images run on equal features", cpu_digest()))
 }
 
-/// The start of a digest of what images record of the CPU: equal on machines that can use each other's. Unknown where nothing is
+/// The start of a digest of the CPU facts that images record: equal on machines that can use each other's images. Unknown if none are
 /// recorded.
 fn cpu_digest() -> String {
     use image::Record;
@@ -74,7 +74,7 @@ fn kernel() -> Line {
     Line::new("kernel", state, format!("{release}{said}"))
 }
 
-/// What is said of a kernel of this version.
+/// The verdict on a kernel of this version.
 fn judged(version: Option<(u32, u32)>) -> (State, String) {
     let shown = |(major, minor): (u32, u32)| format!("{major}.{minor}");
     let tried = KERNELS_TRIED.iter().copied().map(shown).collect::<Vec<_>>().join(", ");
@@ -141,7 +141,7 @@ fn vdso_flags(smaps: &str) -> Option<&str> {
 }
 
 fn pagemap() -> Line {
-    // Any address of this process that was touched will do.
+    // Any address that this process has touched will do.
     let touched = [1u8];
     let offset = touched.as_ptr() as u64 / 4096 * 8;
     let mut entry = [0; 8];
@@ -171,7 +171,7 @@ fn libc() -> Line {
     }
 }
 
-/// The C library of this machine's programs, as its loader finds it for the shell. This program may have one of its own in itself.
+/// The C library of this machine's programs, as its loader finds it for the shell. This program may be linked statically.
 fn machines_libc() -> Option<PathBuf> {
     let shell = Path::new("/bin/sh");
     let loader = loader_of(shell).ok()?;
@@ -211,7 +211,7 @@ fn temporary_directory() -> Line {
     Line::new("temporary", State::Yes, format!("images in {shown} can be executed"))
 }
 
-/// Where archives lie that have no place of their own. Images lie where `-o` says.
+/// The location of archives that have none of their own. Images go where `-o` says.
 fn store() -> Line {
     let variable = |name| std::env::var_os(name).filter(|value| Path::new(value).is_absolute()).map(PathBuf::from);
     let Some(cache) = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))) else {

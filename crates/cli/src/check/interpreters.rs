@@ -10,13 +10,13 @@ use runtime::{looks_like_interpreter, probe, range, resolve, search_path, Runtim
 
 use super::{Line, State};
 
-/// One line for each interpreter; a last one with No when none of them can be frozen.
+/// One line for each interpreter; the last line is No if none of them can be frozen.
 pub fn lines() -> Vec<Line> {
     let environment = BootEnvironment::pick(std::env::vars_os(), &[], &[]);
     let mut found: BTreeMap<PathBuf, Result<Runtime>> = BTreeMap::new();
     for candidate in candidates() {
         let search_path = search_path();
-        // A shim of a version that is not active leads nowhere, and is no interpreter then.
+        // A shim of an inactive version leads nowhere, and so is no interpreter.
         let Ok(resolved) = resolve(&[OsString::from(&candidate)], &search_path) else { continue };
         let real = resolved.program.canonicalize().unwrap_or_else(|_| resolved.program.clone());
         found.entry(real).or_insert_with(|| probe(&resolved.program, environment.seen()));
@@ -36,7 +36,7 @@ fn line(path: &Path, runtime: &Result<Runtime>) -> Line {
     }
 }
 
-/// Files on PATH whose names are those of interpreters, each name in each directory once.
+/// Files on PATH with names of interpreters, each name once in each directory.
 fn candidates() -> BTreeSet<PathBuf> {
     let directories: Vec<PathBuf> = std::env::split_paths(&search_path()).collect();
     let entries = directories.iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten();

@@ -14,15 +14,15 @@ use crate::render::{print, print_json};
 use crate::why::unknown_on_stale;
 use crate::FAILED;
 
-/// What a line says.
+/// The verdict of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
     /// As it should be.
     Yes,
-    /// Usable, with something to know.
+    /// Usable, with a remark.
     Note,
-    /// Images cannot be made or used because of it.
+    /// Prevents making or using images.
     No,
 }
 
@@ -39,7 +39,7 @@ impl Line {
         Line { name, state, reason: reason.into() }
     }
 
-    /// Yes with one reason, or No with another.
+    /// Yes with one reason, or No with the other.
     fn yes_if(name: &'static str, holds: bool, yes: impl Into<String>, no: impl Into<String>) -> Self {
         if holds {
             Line::new(name, State::Yes, yes)
@@ -79,7 +79,7 @@ fn page_line(line: &Line) -> String {
     format!("{mark} {:<14} {}", line.name, line.reason)
 }
 
-/// Whether all parts of Snapboot are where they should be.
+/// Checks whether all parts of Snapboot are installed.
 fn installation() -> Line {
     let found = Installation::find().and_then(|parts| {
         parts.freezer()?;

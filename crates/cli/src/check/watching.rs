@@ -1,4 +1,4 @@
-//! Whether a boot can be watched while it is frozen, and what is in the way.
+//! Checks whether a boot can be watched while it is frozen, and what prevents it.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use freeze::watch_trial;
 
 use super::{Line, State};
 
-/// All of them, in the order in which they are shown.
+/// All lines, in the order in which they are shown.
 pub fn lines() -> Vec<Line> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
@@ -15,7 +15,7 @@ pub fn lines() -> Vec<Line> {
     vec![recorder(refused.clone()), seccomp(&status, refused.is_none()), ptrace(scope.as_deref(), &status)]
 }
 
-/// The whole of it, tried in earnest.
+/// Tries the whole mechanism.
 fn recorder(refused: Option<String>) -> Line {
     match refused {
         None => Line::new(
@@ -27,7 +27,7 @@ fn recorder(refused: Option<String>) -> Line {
     }
 }
 
-/// Filters of system calls that this process was started under. Whether they permit what a freeze needs, the trial has shown.
+/// The system call filters that this process was started under. The trial has shown whether they permit what a freeze needs.
 fn seccomp(status: &str, is_permitted: bool) -> Line {
     let filters = match (field(status, "Seccomp"), field(status, "Seccomp_filters")) {
         (None, _) => {
@@ -52,7 +52,7 @@ fn seccomp(status: &str, is_permitted: bool) -> Line {
     )
 }
 
-/// Whether a process may read the memory of its children, as far as Yama has a say.
+/// Whether Yama lets a process read the memory of its children.
 fn ptrace(scope: Option<&str>, status: &str) -> Line {
     /// The number of CAP_SYS_PTRACE.
     const PTRACE: u32 = 19;
@@ -74,7 +74,7 @@ fn ptrace(scope: Option<&str>, status: &str) -> Line {
     }
 }
 
-/// What /proc/self/status says under a name.
+/// The value of a field in /proc/self/status.
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim());
     status.lines().find_map(value)

@@ -9,8 +9,8 @@ use super::visible;
 use crate::arguments::{self, Completion};
 use crate::render;
 
-/// Behind a `--` stands another command, and `install` takes names of commands: in bash and fish clap's scripts do not complete these.
-/// {COMMANDS} stands for the subcommands that take names.
+/// Completes another command after a `--`, and names of commands after `install`: clap's scripts for bash and fish do not. {COMMANDS}
+/// stands for the subcommands that take names.
 const COMMANDS_IN_BASH: &str = r#"
 _snapboot_commands() {
     local at
@@ -57,7 +57,7 @@ pub fn main(arguments: &Completion) -> Result<u8> {
     render::print(&(String::from_utf8_lossy(&script).into_owned() + &more)).map(|()| 0)
 }
 
-/// With one phrase about each option: a list of words has no room for more.
+/// Keeps one phrase about each option: a list of words has no room for more.
 fn in_short(command: Command) -> Command {
     let phrase = |text: &StyledStr| {
         let text = text.to_string();

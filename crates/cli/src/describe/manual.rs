@@ -1,4 +1,4 @@
-//! The manual pages, which `make install` has written.
+//! Writes the manual pages, for `make install`.
 
 use std::fmt::Write;
 use std::fs;
@@ -43,7 +43,7 @@ fn page(command: &Command, man: &Man) -> Vec<u8> {
     page
 }
 
-/// What stands behind the options in `--help`: headings, and lines that are indented. Examples keep their lines.
+/// The text after the options in `--help`: headings and indented lines. Examples keep their lines.
 fn more(text: &str) -> String {
     let mut page = String::new();
     let mut is_example = false;
@@ -63,7 +63,7 @@ fn more(text: &str) -> String {
     page + if is_example { ".fi\n" } else { "" }
 }
 
-/// A line that roff prints as it is.
+/// A line that roff prints unchanged.
 fn escaped(line: &str) -> String {
     let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq");
     if line.starts_with('.') {

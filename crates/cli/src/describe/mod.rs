@@ -1,4 +1,4 @@
-//! The definition of the command line in other forms: completion of shells, manual pages, the reference of commands.
+//! The definition of the command line in other forms: shell completion, manual pages, the reference of commands.
 
 mod completion;
 mod manual;
@@ -12,7 +12,7 @@ pub use completion::main as completion;
 pub use manual::main as manual;
 pub use reference::main as reference;
 
-/// The command line without what nobody types.
+/// The command line without hidden parts.
 fn visible() -> Command {
     let all = Arguments::command();
     let shown: Vec<Command> = all.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()).cloned().collect();

@@ -1,4 +1,4 @@
-//! The reference of commands in docs/reference.md, which tools/reference.py has written.
+//! The reference of commands in docs/reference.md, for tools/reference.py.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,7 +20,7 @@ pub fn main(arguments: &Reference) -> Result<u8> {
     Ok(0)
 }
 
-/// Of one command: usage, description, options, what stands behind them in `--help`, and the commands below it.
+/// The section of one command: usage, description, options, the text after them in `--help`, and its subcommands.
 fn section(command: &Command, heading: &str) -> String {
     let name = command.get_bin_name().unwrap_or(command.get_name());
     let usage = command.clone().render_usage().to_string().replace(['<', '>'], "");
@@ -40,12 +40,12 @@ fn section(command: &Command, heading: &str) -> String {
     text.trim_end().to_owned() + "\n\n"
 }
 
-/// What each command has, and what nobody should use.
+/// Arguments that every command has, and hidden ones.
 fn is_unlisted(argument: &Arg) -> bool {
     argument.is_hide_set() || ["help", "version"].contains(&argument.get_id().as_str())
 }
 
-/// An option or a word of the command line, with what it means, as an item of a list.
+/// An option or a word of the command line with its meaning, as a list item.
 fn item(argument: &Arg) -> String {
     let values: Vec<String> = argument.get_value_names().unwrap_or_default().iter().map(ToString::to_string).collect();
     let takes_values = argument.get_action().takes_values();
@@ -63,7 +63,7 @@ fn item(argument: &Arg) -> String {
     format!("- {}: {}{default}\n", names.join(", "), ended(marked_up(&help)))
 }
 
-/// With a full stop, which clap takes away from texts of one paragraph.
+/// Restores the full stop that clap removes from texts of one paragraph.
 fn ended(text: String) -> String {
     if text.ends_with('.') {
         text
@@ -72,7 +72,7 @@ fn ended(text: String) -> String {
     }
 }
 
-/// Headings and lines that are indented below them. Examples are commands of a shell.
+/// Formats headings and the indented lines below them. Examples are commands of a shell.
 fn sections_behind(text: &str) -> String {
     let mut markdown = String::new();
     for part in text.split("\n\n").filter(|part| !part.trim().is_empty()) {
@@ -89,7 +89,7 @@ fn sections_behind(text: &str) -> String {
     markdown
 }
 
-/// Text of `--help` as Markdown: options become code, and asterisks stay what they are.
+/// Text of `--help` as Markdown: options become code, and asterisks are escaped.
 fn marked_up(text: &str) -> String {
     let parts = text.split('`').enumerate().map(|(at, part)| match at % 2 {
         0 => part.split(' ').map(word_as_markdown).collect::<Vec<_>>().join(" "),

@@ -1,4 +1,4 @@
-//! What to do about a start's time: what freezing saves, what stands in its way, what it leaves to each start.
+//! Advice about a start's time: what freezing saves, what prevents it, and what it leaves to each start.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -12,16 +12,16 @@ use super::trial::{self, Trial};
 use super::Tried;
 use crate::human;
 
-/// What a start still loads is worth a word from this share of it on.
+/// Modules that a start still loads are mentioned from this share of it on.
 const WORTH: f64 = 0.05;
 /// A start must take less than this share of another one's time to be worth a command.
 pub const WORTHWHILE: f64 = 0.8;
-/// A start with the boot archive must take less than this share of an ordinary one's time: it costs nothing but the words before the command.
+/// A start with the boot archive must take less than this share of an ordinary one's time: it only takes a word before the command.
 const WORTH_RUNNING: f64 = 0.9;
-/// How many pieces of one sort there are.
+/// The maximum number of pieces of one sort.
 const MAX: usize = 5;
 
-/// When the command was frozen and has thawed. `silent`: what such a start does not print.
+/// Advice after the command was frozen and has thawed. `silent`: output that such a start omits.
 pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Advice> {
     let Tried { trial, written, thawed } = tried;
     let (before, after) = (ordinary.root.seconds, thawed.root.seconds);
@@ -54,7 +54,7 @@ pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Ad
         .warnings
         .iter()
         .map(|warning| Advice { remedy: withheld(warning, trial), ..worded("Mind this of the image", Some(warning)) });
-    // What can be mended comes first: it may be why an image holds little.
+    // Problems with a remedy come first: they may be why an image holds little.
     let (mended, noted): (Vec<Advice>, Vec<Advice>) = minded.partition(|advice| advice.remedy.is_some());
     advice.extend(mended);
     advice.extend(left_out(thawed, written));
@@ -62,14 +62,14 @@ pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Ad
     advice
 }
 
-/// What stays in each start, though it was tried to load it before the image is written.
+/// Advice about modules that stay in each start, though loading them before the image is written was tried.
 pub fn not_loaded(names: &[String], why: &str) -> Advice {
     let headline = format!("{} cannot be loaded before the image is written", names.join(", "));
     Advice { place: place_in(why), ..worded(&headline, Some(why)) }
 }
 
-/// When a start with the boot archive is the fastest that there is, or all that is left. `thawed`: None: there is none; `was_tried`: whether it was
-/// tried.
+/// Advice to use the boot archive, if a start with it is the fastest, or the only alternative. `thawed`: None without an image;
+/// `was_tried`: whether one was tried.
 pub fn archived(
     words: &[OsString],
     ordinary: &Start,
@@ -101,7 +101,7 @@ pub fn archived(
     })
 }
 
-/// When the command cannot be frozen: why, sentence and place.
+/// Advice for a command that cannot be frozen: the reasons, with sentence and place.
 pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advice> {
     let one = |(reason, place): &(String, Option<String>)| Advice {
         place: place.clone().or_else(|| place_in(reason)),
@@ -111,7 +111,7 @@ pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advic
     reasons.iter().map(one).collect()
 }
 
-/// What holds for an ordinary start, frozen or not.
+/// Advice about an ordinary start, frozen or not.
 pub fn ordinary(words: &[OsString], start: &Start) -> Vec<Advice> {
     let last =
         start.root.children.iter().find_map(|child| Some((child.name.strip_prefix(explain::EXECUTED)?, child.seconds)));
@@ -137,7 +137,7 @@ pub fn ordinary(words: &[OsString], start: &Start) -> Vec<Advice> {
         .collect()
 }
 
-/// What training has shown and an image must not hold, where that costs anything; what is left only for what it imports is not named.
+/// Modules of training runs that an image must not hold, if they take time; a module left out only because of its imports is not named.
 fn left_out(thawed: &Start, written: &Written) -> Vec<Advice> {
     let roots =
         written.left_out.iter().filter(|(_, why)| !why.starts_with("imports ") && !why.starts_with("requires "));
@@ -155,15 +155,15 @@ fn left_out(thawed: &Start, written: &Written) -> Vec<Advice> {
     advice
 }
 
-/// What a thawed start still loads and an image could hold, what takes most first: what the main part loads by itself. What training has
-/// shown is left out for a reason, unless that is only that it prints something.
+/// Modules that a thawed start still loads and an image could hold, the slowest first: those that the main part loads by itself. Modules of
+/// training runs were left out for a reason, unless they only print something.
 pub fn still_loaded(tried: &Tried) -> Vec<String> {
     let Tried { thawed, written, .. } = tried;
     let left = standing_in_the_way(&written.left_out);
     let Some(main) = thawed.root.children.iter().find(|child| child.kind == Kind::Main) else { return Vec::new() };
     let mut loaded = Vec::new();
     add_loaded(main, thawed.root.seconds * WORTH, &left, &mut loaded);
-    // Another trial takes seconds: it is made where it can gain something.
+    // Another trial takes seconds, so it is made only where it can gain something.
     if loaded.iter().map(|node| node.seconds).sum::<f64>() < thawed.root.seconds * (1.0 - WORTHWHILE) {
         return Vec::new();
     }
@@ -175,10 +175,10 @@ pub fn still_loaded(tried: &Tried) -> Vec<String> {
     names
 }
 
-/// What a part loads that takes `least` (s) and is not in `left`. A script that is loaded is no feature, but what it loads may be one.
+/// Adds what a part loads that takes `least` (s) and is not in `left`. A loaded script is no feature, but it may load some.
 fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &mut Vec<&'a Node>) {
     for child in above.children.iter().filter(|child| child.kind == Kind::Body && child.seconds >= least) {
-        // A feature may be asked for without its ending; its file has one.
+        // Code may name a feature without its ending; its file has one.
         let file = child.detail.as_deref().unwrap_or(&child.name);
         let is_script = child.name.starts_with('/') && !file.ends_with(".rb") && !file.ends_with(".so");
         let is_left =
@@ -191,7 +191,8 @@ fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &m
     }
 }
 
-/// The names of what must be left to each start, and of what loads it; what only prints is compared instead (see [`super::same`]).
+/// Names of modules that must be left to each start, and of modules that load them. Those that only print are compared instead (see
+/// [`super::same`]).
 fn standing_in_the_way(left_out: &[(String, String)]) -> BTreeSet<&str> {
     let whys: HashMap<&str, &str> = left_out.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
     let loaded_by = |why: &&str| why.strip_prefix("imports ").or(why.strip_prefix("requires ")).map(str::to_owned);
@@ -217,7 +218,7 @@ fn most_first(advice: &mut Vec<Advice>) {
     advice.truncate(MAX);
 }
 
-/// How long the loading of a module or feature took, wherever it was.
+/// How long loading a module or feature took, anywhere in the tree.
 fn seconds_of(node: &Node, name: &str) -> f64 {
     let is_it = node.kind == Kind::Body && (node.name == name || node.detail.as_deref() == Some(name));
     match is_it {
@@ -226,10 +227,10 @@ fn seconds_of(node: &Node, name: &str) -> f64 {
     }
 }
 
-/// What one would type where a secret stands in the way, as such a sentence says: it is read by each start, and never in the image.
+/// The command line that avoids a secret, if such a sentence names one: each start reads it, and the image never has it.
 fn withheld(sentence: &str, trial: &Trial) -> Option<String> {
     let option = Regex::new(r"--withhold [A-Z_][A-Z0-9_]*").ok()?.find(sentence)?.as_str();
-    // The name of no variable, but of what stands for one.
+    // A placeholder, and not the name of a variable.
     (option != "--withhold NAME").then(|| trial.typed().replacen("freeze", &format!("freeze {option}"), 1))
 }
 
@@ -282,7 +283,7 @@ mod tests {
         let mut unsteady = start(0.8);
         unsteady.root.spread = 0.3;
         assert_eq!(archived(&words, &start(1.0), &unsteady, None, true), None);
-        // Freezing is not advised where it gains so little.
+        // Freezing is not advised if it gains so little.
         assert!(advised(0.88, Some(0.85), true).is_some());
     }
 

@@ -1,4 +1,4 @@
-//! A start with the boot archive, where there can be one.
+//! A start with the boot archive, if one is possible.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,8 @@ use crate::arguments::Explain;
 use crate::ordinary;
 use crate::progress::Progress;
 
-/// Measures one, in an archive of its own that is filled first. Or says why there is none: a sentence. `ordinary`: the other start of the same, if there is one.
+/// Measures one, in an archive of its own that is filled first. Otherwise returns the reason, a sentence. `ordinary`: the ordinary start of
+/// the same command, if there is one.
 pub fn measure(
     words: &[OsString],
     ordinary: Option<&Start>,
@@ -28,7 +29,7 @@ pub fn measure(
     let mut subject = Subject::archived(words, &Installation::find()?)?;
     subject.allow_failure = arguments.allow_failure;
     let measurement = Measurement { runs: arguments.runs, tell: &|text: &str| progress.phase(text) };
-    // What went wrong with it is no reason not to show the others.
+    // An error here must not hide the other starts.
     let start = match subject.fill(&measurement) {
         Ok(Some(why)) => return Ok(Err(none(&why))),
         Ok(None) => subject.measure(&measurement),
@@ -41,7 +42,7 @@ fn none(why: &str) -> String {
     format!("There is no start with the boot archive to show: {}.", why.trim_end_matches('.'))
 }
 
-/// Why no start of the command has an archive, as far as that can be told without one.
+/// Why no start of the command has an archive, as far as that is known without one.
 fn inapplicable(words: &[OsString]) -> Result<Option<&'static str>> {
     if std::env::var_os("SNAPBOOT_ARCHIVE").is_some_and(|value| value == "off") {
         return Ok(Some("SNAPBOOT_ARCHIVE=off switches it off"));

@@ -1,4 +1,4 @@
-//! The folder of all that is written meanwhile: it is gone afterwards, also where a signal ends `explain`.
+//! The folder for all temporary files, which is removed at the end, also if a signal ends `explain`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use signal_hook::iterator::Signals;
 use tempfile::TempDir;
 
 static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-/// Whether a freeze is going on, which ends by itself when a signal comes, and cleans up first.
+/// Whether a freeze is running, which handles a signal and cleans up by itself.
 static FREEZING: AtomicBool = AtomicBool::new(false);
-/// The signal that came meanwhile, or 0.
+/// The signal that arrived during a freeze, or 0.
 static CAME: AtomicI32 = AtomicI32::new(0);
 
-/// Makes the folder, in which all other temporary folders of this process are made from now on. To be called once.
+/// Creates the folder, and all later temporary folders of this process in it. Call once.
 pub fn make() -> Result<TempDir> {
     let failed = |error| Failure::io("make a folder in", &std::env::temp_dir(), &error);
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = FOLDER.get_or_init(|| folder.path().to_owned());
-    // Another one only where somebody else has asked for that.
+    // Fails only if another folder was already set.
     let _ = tempfile::env::override_temp_dir(path);
     let ending = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !freeze::is_ignored(signal));
     let mut signals = Signals::new(ending).map_err(failed)?;
@@ -37,7 +37,7 @@ pub fn make() -> Result<TempDir> {
     Ok(folder)
 }
 
-/// Does what is a freeze.
+/// Runs a freeze.
 pub fn freezing<T>(freeze: impl FnOnce() -> T) -> T {
     FREEZING.store(true, Ordering::SeqCst);
     let made = freeze();
@@ -48,10 +48,10 @@ pub fn freezing<T>(freeze: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Ends the process as the signal does, without the folder.
+/// Ends the process as the signal would, after removing the folder.
 pub fn end(signal: i32) -> ! {
     if let Some(folder) = FOLDER.get() {
-        // What is still written by a start that ends now is little.
+        // A start that ends now writes little more.
         let _ = fs::remove_dir_all(folder);
     }
     std::process::exit(crate::freeze::die_of(signal).into())

@@ -55,13 +55,13 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     Ok(0)
 }
 
-/// The report of `snapboot explain --json` that these words name: there is one, of a file.
+/// The report of `snapboot explain --json` that these words name, if they are one word, a file.
 fn saved(words: &[OsString]) -> Option<Report> {
     let [file] = words else { return None };
     explain::saved(&trust::look::read_to_string(Path::new(file)).ok()?)
 }
 
-/// Measures a command, or what is compared.
+/// Measures a command, or the starts to compare.
 fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
     let Found { starts, no_archive, advice } = match commands {
         [words] if !is_image(words) => command(words, arguments, progress)?,
@@ -90,7 +90,7 @@ fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
         };
     }
     let commands: Vec<&[OsString]> = words.split(|word| word == "--vs").collect();
-    // `--vs -- COMMAND` is understood as well.
+    // `--vs -- COMMAND` is accepted as well.
     let commands: Vec<&[OsString]> =
         commands.into_iter().map(|words| words.strip_prefix(&[OsString::from("--")]).unwrap_or(words)).collect();
     if commands.len() > 2 || commands.iter().any(|command| command.is_empty()) {
@@ -101,7 +101,7 @@ fn split(words: &[OsString], diff: bool) -> Result<Vec<&[OsString]>> {
     Ok(commands)
 }
 
-/// Fails where others can have written to an image whose start is to be measured.
+/// Fails if others may have written to an image whose start is measured.
 fn trusted(words: &[OsString]) -> Result<()> {
     let image = Path::new(&words[0]);
     let file = trust::look::open(image).map_err(|error| Failure::io("read", image, &error))?;
@@ -109,15 +109,15 @@ fn trusted(words: &[OsString]) -> Result<()> {
 }
 
 fn is_image(words: &[OsString]) -> bool {
-    // A word without a slash is looked for in PATH.
+    // A word without a slash is looked up in PATH.
     words[0].as_encoded_bytes().contains(&b'/') && Kind::is_image(Path::new(&words[0]))
 }
 
-/// Measures one start of each command or image, and takes one of each report, as --start has it; of two, each has its letter.
+/// Measures one start of each command or image, and takes one from each report, as --start says; with two, each gets a letter.
 fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for (place, words) in commands.iter().enumerate() {
-        // One kind is meant for both.
+        // One kind applies to both.
         let kind = arguments.start.get(place).or(arguments.start.last()).copied();
         starts.push(one::of(words, kind, arguments, progress)?);
     }
@@ -128,7 +128,7 @@ fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progres
     Ok(starts)
 }
 
-/// What was found out about a command, or about what is compared.
+/// Findings about a command, or about the starts to compare.
 struct Found {
     starts: Vec<Start>,
     no_archive: Option<String>,
@@ -158,13 +158,13 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
     Ok(Found { starts, no_archive, advice })
 }
 
-/// What came of all trials.
+/// The result of all trials.
 struct Best {
     thawed: Option<Start>,
     advice: Vec<Advice>,
 }
 
-/// Freezes a command for a trial; and again with what its thaw still loads, so that what is advised was tried.
+/// Makes a trial freeze of a command, and another one with the modules that its thaw still loads, so that the advice was tried.
 fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Progress) -> Result<Best> {
     let first = match tried(Trial::of(words)?, arguments, progress)? {
         Ok(first) => first,
@@ -198,7 +198,7 @@ struct Tried {
     thawed: Start,
 }
 
-/// Freezes, and measures a start of the image; or says what stands in the way.
+/// Freezes, and measures a start of the image; or returns what prevents it.
 fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::result::Result<Tried, Vec<Advice>>> {
     Ok(match trial.freeze(progress)? {
         Outcome::Refused(reasons) => Err(advice::refused(&reasons, &trial)),
@@ -212,7 +212,7 @@ fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::
 /// Measures a start of the image that a trial has made.
 fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Start> {
     let thawed = measure(Subject::thawed(&trial.started())?, arguments, progress)?;
-    // The image is gone when this is read.
+    // The image is gone when somebody reads this.
     let command = trial.command.iter().chain(&trial.arguments).map(|word| word.to_string_lossy()).collect::<Vec<_>>();
     Ok(Start { command: command.join(" "), ..thawed })
 }

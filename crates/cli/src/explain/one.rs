@@ -1,4 +1,4 @@
-//! One start of what is compared: of the kind that --start names.
+//! One start for a comparison, of the kind that --start names.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ use crate::arguments::{Explain, StartKind};
 use crate::human;
 use crate::progress::Progress;
 
-/// Measures the start, or takes it out of a report. `kind`: None: the usual one.
+/// Measures the start, or takes it from a report. `kind`: None for the usual one.
 pub fn of(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, progress: &Progress) -> Result<Start> {
     if let Some(report) = saved(words) {
         return of_report(report, kind, words);

@@ -1,4 +1,4 @@
-//! Which parts of a tree are shown: those that cost most, the others in one row.
+//! Selects the parts of a tree to show: those that cost most, the others in one row.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ pub struct Row {
     pub depth: usize,
     /// What it is.
     pub name: String,
-    /// How much of it there is: of what a thaw checks, maps and brings in.
+    /// The amount that a thaw checks, maps or reads.
     pub amount: Option<String>,
     pub kind: Kind,
-    /// With all that it contains, and without (s).
+    /// With everything it contains, and without (s).
     pub seconds: f64,
     pub spread: f64,
     pub own: f64,
@@ -23,8 +23,8 @@ pub struct Row {
     pub failed_lookups: u64,
 }
 
-/// The lines of a tree. What takes less than `least` (s) is folded into one line of the part that it is in. Of modules and features those that cost
-/// most come first, all others as they came.
+/// The lines of a tree. Parts that take less than `least` (s) are folded into one line of their parent. Modules and features are sorted by
+/// cost, all other parts by time.
 pub fn of(root: &Node, least: f64) -> Vec<Row> {
     let mut rows = Vec::new();
     add(root, 0, least, &mut rows);
@@ -52,7 +52,7 @@ fn add(node: &Node, depth: usize, least: f64, rows: &mut Vec<Row>) {
         add(child, depth + 1, least, rows);
     }
     let seconds: f64 = folded.iter().map(|child| child.seconds).sum();
-    // Less than that is nothing to look at.
+    // Less than this is not worth showing.
     if seconds >= least / 4.0 && !folded.is_empty() {
         let sum = |part: fn(&Node) -> u64| folded.iter().map(|child| part(child)).sum();
         rows.push(Row {
@@ -75,7 +75,7 @@ fn add(node: &Node, depth: usize, least: f64, rows: &mut Vec<Row>) {
     }
 }
 
-/// What a line calls a part: a search and a reading are called after what is done, since they stand below its name.
+/// The name of a part: a search or a read is named after the action, since its line stands below the name.
 fn name(node: &Node) -> String {
     match node.kind {
         Kind::Search if node.detail.as_deref() == Some("not there") => format!("search for {} (not there)", node.name),
@@ -92,7 +92,7 @@ fn amount(node: &Node) -> Option<String> {
     node.detail.clone().filter(|_| matches!(node.kind, Kind::Launcher | Kind::Mapping | Kind::Faults))
 }
 
-/// A path as one would say it: from the current directory, or from the folder of libraries that it is in.
+/// A short form of a path: relative to the current directory, or to its folder of libraries.
 fn short(name: &str) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     let from_here = Path::new(name).strip_prefix(&here).ok().map(|path| path.display().to_string());
@@ -100,12 +100,12 @@ fn short(name: &str) -> String {
     from_here.filter(|path| !path.is_empty()).or_else(in_library).unwrap_or_else(|| name.to_owned())
 }
 
-/// How long a start spends on each sort of thing, without what that contains (s), and with how many system calls and failed look-ups; in the
+/// How long a start spends on each sort of work, without nested parts (s), with the numbers of system calls and failed look-ups; in the
 /// order of the sorts.
 pub fn by_kind(root: &Node) -> Vec<(Kind, f64, u64, u64)> {
     let mut sums: Vec<(Kind, f64, u64, u64)> = Vec::new();
     sum(root, &mut sums);
-    // What is left of the whole is what could not be told apart.
+    // The rest of the whole could not be attributed.
     sums.iter_mut().filter(|(kind, ..)| *kind == Kind::Process).for_each(|(kind, ..)| *kind = Kind::Other);
     sums.sort_by_key(|(kind, ..)| *kind);
     sums.dedup_by(|one, before| {
@@ -120,8 +120,8 @@ pub fn by_kind(root: &Node) -> Vec<(Kind, f64, u64, u64)> {
     sums
 }
 
-/// How long two starts spend on each part of the same name, without what it contains (s): what differs most comes first. What is in one of
-/// them only takes no time in the other.
+/// How long two starts spend on each part of the same name, without nested parts (s): the largest difference first. A part of one start
+/// alone takes no time in the other.
 pub fn differences(one: &Node, other: &Node) -> Vec<(String, f64, f64)> {
     let mut times: BTreeMap<(Kind, String), (f64, f64)> = BTreeMap::new();
     add_own(one, &mut |key, seconds| times.entry(key).or_default().0 += seconds);
@@ -138,7 +138,7 @@ pub fn differences(one: &Node, other: &Node) -> Vec<(String, f64, f64)> {
 }
 
 fn add_own(node: &Node, add: &mut impl FnMut((Kind, String), f64)) {
-    // What is answered from the boot archive is compared with what it spares.
+    // An answer from the boot archive is compared with the work that it saves.
     let kind = match node.kind {
         Kind::Lookup => Kind::Search,
         Kind::Stored => Kind::Code,

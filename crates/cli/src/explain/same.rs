@@ -1,4 +1,4 @@
-//! Whether a start of an image does what an ordinary one does, before it is advised: what it prints, and how it ends.
+//! Checks before an image is advised whether its start does what an ordinary one does: its output, and its exit status.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -11,7 +11,7 @@ use runtime::{locate, search_path};
 
 use crate::human;
 
-/// What a start has printed, and how it has ended.
+/// The output and exit status of a start.
 #[derive(PartialEq)]
 struct Said {
     status: ExitStatus,
@@ -19,8 +19,8 @@ struct Said {
     errors: Vec<u8>,
 }
 
-/// Compares a start of the image `thawed` with one of `ordinary`: what it does not say on standard error, in words, or how it differs. Two ordinary
-/// starts that differ from each other tell nothing.
+/// Compares a start of the image `thawed` with one of `ordinary`. Returns in words what it omits on standard error, or how it differs. Two
+/// ordinary starts that differ from each other show nothing.
 pub fn compare(ordinary: &[OsString], thawed: &[OsString]) -> Result<std::result::Result<Option<String>, String>> {
     let (one, other) = (said(ordinary)?, said(thawed)?);
     if (one.status, &one.output) != (other.status, &other.output) {
@@ -43,7 +43,7 @@ pub fn compare(ordinary: &[OsString], thawed: &[OsString]) -> Result<std::result
 
 fn said(words: &[OsString]) -> Result<Said> {
     let program = locate(&words[0], &search_path()).or_else(|_| locate(&words[0], OsStr::new("")))?;
-    // Files and not pipes, which whatever a program leaves behind may keep open.
+    // Files and not pipes, which processes that a program leaves behind may keep open.
     let file = || tempfile::tempfile().map_err(|error| Failure::io("make a file in", &std::env::temp_dir(), &error));
     let (mut output, mut errors) = (file()?, file()?);
     let failed = |error: std::io::Error| Failure::io("start", &program, &error);
@@ -81,7 +81,7 @@ mod tests {
         assert!(compared("echo a", "echo b").is_err());
         assert!(compared("exit 3", "exit 4").is_err());
         assert!(compared("echo a; echo b >&2", "echo a").unwrap().unwrap().contains("1 line"));
-        // Whoever prints its process differs from itself.
+        // A program that prints its process number differs from itself.
         assert_eq!(compared("echo $$", "echo $$"), Ok(None));
     }
 }

@@ -1,4 +1,4 @@
-//! The page that people see: what each sort of thing took, side by side; the parts that cost most; advice.
+//! The page for people: the sorts of work, side by side; the parts that cost most; advice.
 
 use std::fmt::Write;
 use std::io::IsTerminal;
@@ -21,25 +21,25 @@ pub struct Look {
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=140;
 /// Columns where there is no terminal.
 const WIDTH: usize = 100;
-/// What takes a smaller share of its start is folded.
+/// A part with a smaller share of its start is folded.
 const LEAST: f64 = 0.01;
 /// How many lines of a tree are shown.
 const MAX_ROWS: usize = 40;
-/// Columns that every name has in a tree.
+/// The minimum number of columns for a name in a tree.
 const NAME: usize = 20;
-/// How many parts are shown by which two starts differ.
+/// The number of parts that are shown for a comparison.
 const MAX_DIFFERENCES: usize = 15;
-/// Columns of a bar where there is room, and the narrowest one.
+/// Columns of a bar if there is room, and of the narrowest one.
 const BAR: usize = 10;
 const LEAST_BAR: usize = 4;
 /// Columns that a spread takes below a bar.
 const SPREAD: usize = 9;
-/// Columns of what a sort of thing is called, and of a time.
+/// Columns for the name of a sort of work, and for a time.
 const SORT: usize = 28;
 const TIME: usize = 11;
 
 impl Look {
-    /// As the terminal of standard output has it, and NO_COLOR.
+    /// Settings from the terminal of standard output, and NO_COLOR.
     pub fn of_terminal(shows_all: bool) -> Look {
         let stdout = std::io::stdout();
         let wide = rustix::termios::tcgetwinsize(&stdout).ok().map(|size| usize::from(size.ws_col));
@@ -67,7 +67,7 @@ impl Look {
     }
 }
 
-/// All of it.
+/// The whole page.
 pub fn page(report: &Report, look: &Look) -> String {
     let mut page = sorts(report, look);
     for line in report.no_archive.iter().flat_map(|why| wrapped(why, look.width - 2)) {
@@ -89,7 +89,7 @@ pub fn page(report: &Report, look: &Look) -> String {
     page
 }
 
-/// What each sort of thing took, the starts side by side.
+/// The time of each sort of work, the starts side by side.
 fn sorts(report: &Report, look: &Look) -> String {
     let sums: Vec<_> = report.starts.iter().map(|start| rows::by_kind(&start.root)).collect();
     let mut kinds: Vec<Kind> = sums.iter().flatten().map(|(kind, ..)| *kind).collect();
@@ -103,7 +103,7 @@ fn sorts(report: &Report, look: &Look) -> String {
         width if width < LEAST_BAR => 0,
         width => width,
     };
-    // Without bars there may be room for less than a title still.
+    // Without bars, there may still be no room for a title.
     let widest = if bar_width == 0 { widest.min(room.saturating_sub(2)) } else { widest };
     let named = |start: &Start| match start.title.chars().count() > widest {
         true => start.title.replace("with ", ""),
@@ -131,7 +131,7 @@ fn sorts(report: &Report, look: &Look) -> String {
     page
 }
 
-/// The parts by which two starts differ most.
+/// The parts in which two starts differ most.
 fn differing(one: &Start, other: &Start, look: &Look) -> String {
     let mut page = format!("\n {}\n", look.bold("What differs most"));
     let _ = writeln!(page, " {}", look.faint(&format!("{:>11} {:>11} {:>11}  part", "A", "B", "B - A")));
@@ -149,7 +149,7 @@ fn tree(start: &Start, look: &Look) -> String {
     let least = if look.shows_all { 0.0 } else { start.root.seconds * LEAST };
     let mut shown = rows::of(&start.root, least);
     let mut least = least;
-    // Deep trees have more of these than one can look at.
+    // A deep tree has more lines than anyone reads.
     while !look.shows_all && shown.len() > MAX_ROWS {
         least *= 1.25;
         shown = rows::of(&start.root, least);
@@ -191,20 +191,20 @@ fn line(row: &Row, below: &[Row], whole: f64, look: &Look) -> String {
         count(row.system_calls),
         count(row.failed_lookups)
     );
-    // Whether another line of the same part follows.
+    // The next line of the same part, if any.
     let next = below.iter().find(|next| next.depth <= row.depth);
     let is_last = next.is_none_or(|next| next.depth < row.depth);
     let branch = match row.depth {
         0 => String::new(),
         depth => {
-            // What lies deeper than there is room for stands one above the other.
+            // Levels for which there is no room are aligned with their parent.
             let deepest = look.width.saturating_sub(numbers.chars().count() + NAME) / 2;
             format!("{}{} ", "│ ".repeat((depth - 1).min(deepest)), if is_last { "└" } else { "├" })
         }
     };
     let room = look.width.saturating_sub(numbers.chars().count() + branch.chars().count() + 2);
     let name = match &row.amount {
-        // Of a path the end counts, of an amount the begin.
+        // Of a path the end matters, of an amount the beginning.
         Some(amount) => {
             let amount = human::shortened(&human::harmless(amount), room.saturating_sub(NAME));
             let room = room.saturating_sub(amount.chars().count() + 2);
@@ -238,7 +238,7 @@ fn advised(number: usize, advice: &Advice, look: &Look) -> String {
     page
 }
 
-/// What a sort of thing is called.
+/// The name of a sort of work.
 fn sort(kind: Kind) -> &'static str {
     match kind {
         Kind::Process | Kind::Other => "measuring, not told apart",
@@ -276,7 +276,7 @@ fn bar(share: f64, width: usize) -> String {
     format!("{bar}{}", " ".repeat(width - bar.chars().count()))
 }
 
-/// The end of a text, which tells one path from others.
+/// The end of a text, which distinguishes paths.
 fn tail(text: &str, room: usize) -> String {
     let count = text.chars().count();
     match count <= room || room < 2 {

@@ -1,4 +1,4 @@
-//! A trial freeze: into a folder that is removed afterwards, learning from a run with the arguments that are explained.
+//! A trial freeze: into a folder that is removed afterwards, with a training run with the explained arguments.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,21 +14,21 @@ use super::folder;
 use crate::human;
 use crate::progress::Progress;
 
-/// What is frozen of a command line, and how.
+/// What to freeze of a command line, and how.
 pub struct Trial {
     /// The words that are frozen.
     pub command: Vec<OsString>,
-    /// What the image is started with.
+    /// The arguments for the image.
     pub arguments: Vec<OsString>,
-    /// Whether it can be learnt from a run with these: none can be made of code on the command line.
+    /// Whether a training run is possible with these: none can be made of code on the command line.
     is_trained: bool,
-    /// What is loaded before the image is written, besides what is found out.
+    /// Modules to load before the image is written, besides those that the freeze finds.
     preloads: Vec<String>,
     /// Removed with it.
     folder: tempfile::TempDir,
 }
 
-/// What came of it.
+/// The outcome.
 pub enum Outcome {
     /// There is an image.
     Written(Box<Written>),
@@ -37,7 +37,7 @@ pub enum Outcome {
 }
 
 impl Trial {
-    /// Takes a command line apart as the store does: a script or a module is frozen without its arguments, all else as it is.
+    /// Splits a command line as the store does: a script or a module is frozen without its arguments, any other command as it is.
     pub fn of(words: &[OsString]) -> Result<Trial> {
         let folder =
             tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
@@ -48,7 +48,7 @@ impl Trial {
         Ok(Trial { command, arguments, is_trained, preloads: Vec::new(), folder })
     }
 
-    /// The same with these loaded before the image is written.
+    /// The same trial with these loaded before the image is written.
     pub fn preloading(&self, preloads: Vec<String>) -> Result<Trial> {
         let words: Vec<OsString> = self.command.iter().chain(&self.arguments).cloned().collect();
         let mut trial = Trial::of(&words)?;
@@ -56,17 +56,17 @@ impl Trial {
         Ok(trial)
     }
 
-    /// Where the image is.
+    /// The path of the image.
     pub fn image(&self) -> PathBuf {
         self.folder.path().join("trial.img")
     }
 
-    /// A start of the image.
+    /// The command line that starts the image.
     pub fn started(&self) -> Vec<OsString> {
         [&[self.image().into_os_string()], self.arguments.as_slice()].concat()
     }
 
-    /// Freezes it. Whoever interrupts that ends this process.
+    /// Freezes. An interrupt ends this process.
     pub fn freeze(&self, progress: &Progress) -> Result<Outcome> {
         let training = match self.is_trained {
             true => Training::Runs(vec![self.arguments.clone()]),
@@ -88,7 +88,7 @@ impl Trial {
         }
     }
 
-    /// What one would type to freeze it.
+    /// The command line that freezes it.
     pub fn typed(&self) -> String {
         let train = match self.is_trained {
             true => format!("--train {} ", quoted(&line(&self.arguments))),
@@ -101,7 +101,7 @@ impl Trial {
         format!("snapboot freeze {preload}{train}-- {}", line(&self.command))
     }
 
-    /// What one would type to start the image that this makes.
+    /// The command line that starts the image.
     pub fn typed_start(&self, written: &Written) -> Option<String> {
         let image = Path::new(".").join(written.default_path.file_name()?);
         Some(line(&[&[image.into_os_string()], self.arguments.as_slice()].concat()))
@@ -123,7 +123,7 @@ fn quoted(word: &str) -> String {
     shlex::try_quote(word).map_or_else(|_| human::harmless(word), |quoted| quoted.into_owned())
 }
 
-/// Tells what is done; nobody sees what the program prints meanwhile.
+/// Shows the phases, but not the program's output.
 struct Silent<'a>(&'a Progress);
 
 impl freeze::Progress for Silent<'_> {

@@ -1,4 +1,4 @@
-//! What came of a freeze, as JSON.
+//! The outcome of a freeze, as JSON.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{render, starts};
 
-/// What `snapboot freeze --json` prints. Times in seconds, sizes in bytes.
+/// The output of `snapboot freeze --json`. Times in seconds, sizes in bytes.
 #[derive(Serialize)]
 #[serde(tag = "outcome", rename_all = "lowercase")]
 enum Report<'a> {
@@ -40,7 +40,7 @@ enum Report<'a> {
     },
 }
 
-/// What must be left to each start.
+/// A module that must be left to each start.
 #[derive(Serialize)]
 struct Left<'a> {
     name: &'a str,
@@ -67,7 +67,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Prints it; nothing of a freeze that was interrupted. `settings`: where those are from that were not on the command line.
+/// Prints it; nothing if a freeze was interrupted. `settings`: the file of settings that were not on the command line.
 pub fn print(outcome: &FreezeOutcome, settings: Option<&Path>) -> Result<()> {
     let report = match outcome {
         FreezeOutcome::Written(written) => Report::Written {

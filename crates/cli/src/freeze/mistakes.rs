@@ -1,4 +1,4 @@
-//! Mistakes in the command line of `snapboot freeze` that its grammar does not show.
+//! Mistakes in the command line of `snapboot freeze` that its grammar does not catch.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use freeze::Training;
 
 use crate::arguments::Freeze;
 
-/// `--preload` as given, without the blanks around names.
+/// The names of `--preload`, without blanks around them.
 pub fn preloads(given: &[String]) -> Result<Vec<String>> {
     let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
@@ -20,7 +20,7 @@ pub fn preloads(given: &[String]) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// `--train` and `--no-train` as given.
+/// The values of `--train` and `--no-train`.
 pub fn training(runs: &[String], is_off: bool) -> Result<Training> {
     if is_off || runs.is_empty() {
         return Ok(if is_off { Training::None } else { Training::Default });
@@ -37,7 +37,7 @@ pub fn training(runs: &[String], is_off: bool) -> Result<Training> {
     Ok(Training::Runs(runs.iter().map(words).collect::<Result<_>>()?))
 }
 
-/// Options of `snapboot freeze` among the words of the command, where nothing but a `--` would show that they are meant for it.
+/// Finds options of `snapboot freeze` among the words of the command, if only a missing `--` makes them ambiguous.
 pub fn misplaced_options(command: &[OsString], all: &[OsString]) -> Option<String> {
     let before = all.len().checked_sub(command.len() + 1)?;
     if all[before] == "--" {

@@ -1,4 +1,4 @@
-//! `snapboot freeze`: from its arguments to a request, and from what came of that to words and an exit status.
+//! `snapboot freeze`: turns its arguments into a request, and the outcome into words and an exit status.
 
 mod json;
 mod mistakes;
@@ -25,16 +25,16 @@ use crate::render;
 use mistakes::{misplaced_options, preloads, training};
 use project::Completed;
 
-/// Options that say nothing of the image's content.
+/// Options that do not change the image's content.
 const OF_A_CALL: [&str; 3] = ["json", "output", "quiet"];
 
-/// How a freeze is told.
+/// How a freeze is reported.
 pub struct Telling {
     pub is_quiet: bool,
     is_json: bool,
-    /// The directory that the user is in.
+    /// The user's current directory.
     here: Option<PathBuf>,
-    /// Where the settings are from that were not on the command line.
+    /// The file of settings that were not on the command line.
     settings: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     told(outcome.unwrap_or_else(FreezeOutcome::Failed), &telling)
 }
 
-/// Freezes as the words of a command line say.
+/// Freezes what the words of a command line say.
 fn freeze(arguments: &Freeze, words: &[OsString], telling: &Telling) -> Result<FreezeOutcome> {
     let request = request(arguments, words)?;
     let progress = Progress::start(telling.is_quiet);
@@ -71,7 +71,7 @@ fn freeze(arguments: &Freeze, words: &[OsString], telling: &Telling) -> Result<F
     Ok(freeze::freeze(&request, &progress))
 }
 
-/// Tells what came of a freeze; returns the exit status.
+/// Reports the outcome of a freeze; returns the exit status.
 pub fn told(outcome: FreezeOutcome, telling: &Telling) -> Result<u8> {
     if telling.is_json {
         json::print(&outcome, telling.settings.as_deref())?;
@@ -91,7 +91,7 @@ pub fn told(outcome: FreezeOutcome, telling: &Telling) -> Result<u8> {
     }
 }
 
-/// What to say of a freeze that has written no image.
+/// The failure for a freeze that has written no image.
 pub fn failure_of(outcome: FreezeOutcome) -> Failure {
     match outcome {
         FreezeOutcome::Refused(findings) => {
@@ -130,7 +130,7 @@ fn request(arguments: &Freeze, words: &[OsString]) -> Result<FreezeRequest> {
     })
 }
 
-/// What makes the same image again. `command`: the last of the words. None when some of it is no text.
+/// The words that make the same image again. `command`: the last of the words. None if some of it is not text.
 fn origin(command: &[OsString], words: &[OsString]) -> Option<Origin> {
     let text = |string: &OsStr| string.to_str().map(str::to_owned);
     command.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
@@ -158,7 +158,7 @@ fn origin(command: &[OsString], words: &[OsString]) -> Option<Origin> {
     })
 }
 
-/// What clap makes of the words of a `snapboot freeze`.
+/// Parses the words of a `snapboot freeze` with clap.
 fn parsed(words: &[OsString]) -> ArgMatches {
     let all = Arguments::command().try_get_matches_from(words).unwrap_or_else(|mistake| mistake.exit());
     all.subcommand_matches("freeze").expect("words of this subcommand").clone()
@@ -169,7 +169,7 @@ fn is_typed(given: &ArgMatches, id: &str) -> bool {
     given.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Ends the process the way the signal would have, so that a shell sees what happened.
+/// Ends the process as the signal would have, so that a shell sees what happened.
 pub fn die_of(signal: i32) -> u8 {
     // It returns only for signals that do not end a process.
     let _ = signal_hook::low_level::emulate_default_handler(signal);

@@ -1,4 +1,4 @@
-//! What a person sees of a freeze while it goes on.
+//! The progress of a freeze, as a person sees it.
 
 use std::io;
 

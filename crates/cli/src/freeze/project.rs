@@ -1,5 +1,5 @@
-//! The settings of a project: what `snapboot freeze` without a command freezes, and how. They are words of the command line, since each
-//! key is a long option: so nothing is declared, checked or explained twice.
+//! The settings of a project: what `snapboot freeze` without a command freezes, and how. Each key is a long option, and becomes words of
+//! the command line: so nothing is declared, checked or explained twice.
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -16,19 +16,19 @@ use crate::arguments::{Arguments, Freeze};
 
 /// The files, and the table of each that holds the settings. In a directory the first one counts.
 const FILES: [(&str, &[&str]); 2] = [("snapboot.toml", &[]), ("pyproject.toml", &["tool", "snapboot"])];
-/// What the top of a repository has.
+/// Folders in the top directory of a repository.
 const REPOSITORIES: [&str; 2] = [".git", ".hg"];
 
-/// A command line with what the project adds to it.
+/// A command line with the project's additions.
 pub struct Completed {
     pub arguments: Freeze,
-    /// The words that say the same without the project.
+    /// The words that mean the same without the project.
     pub words: Vec<OsString>,
-    /// Where the settings are from.
+    /// The file of the settings.
     pub file: PathBuf,
 }
 
-/// Completes a command line that has no command, and goes to the project's directory. `typed`: all of its words.
+/// Completes a command line without a command, and changes to the project's directory. `typed`: all of its words.
 pub fn complete(typed: &[OsString]) -> Result<Completed> {
     let here = std::env::current_dir().map_err(|error| Failure::io("find", Path::new("."), &error))?;
     let (file, settings) = find(&here)?.ok_or_else(|| nothing_to_freeze(&here))?;
@@ -64,14 +64,14 @@ fn find(here: &Path) -> Result<Option<(PathBuf, Settings)>> {
             if !file.is_file() {
                 continue;
             }
-            // Opened once: what is checked is what is read.
+            // Opened once, so that the checked file is the one that is read.
             let mut opened = trust::look::open(&file).map_err(|error| Failure::io("read", &file, &error))?;
             let trusted = if directory == here { of_this_directory(here, &file, &opened) } else { trust::open(&file) };
             let trusted = trusted.map(|trusted| opened = trusted);
             let mut text = String::new();
             opened.read_to_string(&mut text).map_err(|error| Failure::io("read", &file, &error))?;
             match (settings::read(&file, &text, table), trusted) {
-                // Such a file may say anything.
+                // The file has no such table, and may belong to anyone.
                 (Ok(None), _) => {}
                 (settings, Ok(())) => return Ok(settings?.map(|settings| (file, settings))),
                 (_, Err(refusal)) => return Err(of_somebody_else(&file, &refusal)),
@@ -84,8 +84,8 @@ fn find(here: &Path) -> Result<Option<(PathBuf, Settings)>> {
     Ok(None)
 }
 
-/// Whoever freezes in a directory without a command asks for what its owner has written there, as with `make`. Nobody has asked for what
-/// somebody else has put into it, such as into /tmp, or above it.
+/// Whoever freezes in a directory without a command asks for what its owner has written there, as with `make`. Nobody asks for files that
+/// others have put into it, such as into /tmp, or above it.
 fn of_this_directory(here: &Path, file: &Path, opened: &File) -> std::result::Result<File, trust::Refusal> {
     let owner = |status: std::io::Result<Metadata>| status.ok().map(|status| (status.uid(), status.mode()));
     let is_of_owner = match (owner(here.metadata()), owner(opened.metadata())) {
@@ -106,7 +106,7 @@ fn of_somebody_else(file: &Path, refusal: &trust::Refusal) -> Failure {
     ))
 }
 
-/// The command line with the settings that it does not replace.
+/// The command line with the settings that it does not override.
 fn merged(options: &[OsString], settings: &Settings) -> Vec<OsString> {
     let typed = parsed(options);
     let own = Arguments::command();

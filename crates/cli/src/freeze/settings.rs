@@ -12,14 +12,14 @@ use toml::Spanned;
 use super::mistakes::{preloads, training};
 use crate::arguments::{Arguments, Subcommand};
 
-/// The key that is no option.
+/// The only key that is not an option.
 const COMMAND: &str = "command";
 /// Options that belong to a call and not to a project.
 const OF_A_CALL: [&str; 3] = ["help", "json", "quiet"];
-/// How alike a mistaken name and the one that was meant are at least. clap has the same limit.
+/// The minimum similarity of a mistyped name and the suggested one. clap has the same limit.
 const ALIKE: f64 = 0.7;
 
-/// What a file says.
+/// The contents of a file.
 #[derive(Debug)]
 pub struct Settings {
     pub command: Vec<OsString>,
@@ -27,9 +27,9 @@ pub struct Settings {
     pub options: Vec<(String, Vec<OsString>)>,
 }
 
-/// Reads the settings of a file: those in a table, whose name is `path`. None where it has no such table.
+/// Reads the settings of a file: those in a table named `path`. None if it has no such table.
 pub fn read(file: &Path, text: &str, path: &[&str]) -> Result<Option<Settings>> {
-    // A file of other tools is not looked at more closely than that.
+    // A file of other tools is not parsed any further.
     if path.last().is_some_and(|name| !text.contains(name)) {
         return Ok(None);
     }
@@ -48,14 +48,14 @@ pub fn read(file: &Path, text: &str, path: &[&str]) -> Result<Option<Settings>> 
     source.settings(table).map(Some)
 }
 
-/// A file that is being read.
+/// The source text, for messages.
 struct Source<'a> {
     file: &'a Path,
     text: &'a str,
 }
 
 impl Source<'_> {
-    /// A mistake in it.
+    /// The failure for a mistake in it.
     fn wrong(&self, span: Range<usize>, what: &str) -> Failure {
         let before = self.text.get(..span.start).unwrap_or_default();
         Failure::refusal(format!("{}:{}: {what}", self.file.display(), before.matches('\n').count() + 1))
@@ -70,7 +70,7 @@ impl Source<'_> {
             .filter(|(long, _)| !OF_A_CALL.contains(long))
             .collect();
         let mut settings = Settings { command: Vec::new(), options: Vec::new() };
-        // In the order of the file, which is that of mistakes.
+        // In the order of the file, so that the first mistake is reported.
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in entries {
@@ -131,7 +131,7 @@ impl Source<'_> {
     }
 }
 
-/// Whether an option means anything, and what is wrong if not.
+/// Checks whether an option is valid, and returns the mistake.
 fn check(option: &[OsString]) -> std::result::Result<(), String> {
     let words = ["snapboot", "freeze"].map(OsString::from).into_iter().chain(option.iter().cloned());
     let parsed = Arguments::try_parse_from(words).map_err(|mistake| {
@@ -144,7 +144,7 @@ fn check(option: &[OsString]) -> std::result::Result<(), String> {
     failed.map_or(Ok(()), |failure| Err(failure.message))
 }
 
-/// What to say of a key that there is not.
+/// The message for an unknown key.
 fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();

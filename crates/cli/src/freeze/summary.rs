@@ -1,4 +1,4 @@
-//! What is said of a new image: its summary, what it depends on, what would make it better, and what had retired the one before.
+//! The report on a new image: its summary, its inputs, hints that would improve it, and what had retired the previous one.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use runtime::Language;
 use crate::human;
 use crate::starts;
 
-/// How many names one line holds, and how many lines there are besides.
+/// How many names a line holds, and how many lines follow.
 const MAX_SHOWN: usize = 5;
 
-/// All of it, a line each. `here`: the directory that the user is in.
+/// The whole report, in lines. `here`: the user's current directory.
 pub fn text(written: &Written, here: Option<&Path>) -> String {
     let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
     let lines = [first_line(written, here)]
@@ -46,7 +46,7 @@ fn first_line(written: &Written, here: Option<&Path>) -> String {
     )
 }
 
-/// What training has added, and what it could not add. What is left only for what it imports or requires is not named.
+/// The modules that training has added, and those that it could not add. A module left out only because of its imports is not named.
 fn learnt(written: &Written) -> Vec<String> {
     let (word, needs) = match written.language {
         Language::Python => ("module", "imports "),
@@ -72,7 +72,7 @@ fn learnt(written: &Written) -> Vec<String> {
     lines
 }
 
-/// What a user can do where an image holds little of the program: a freeze that gains little says so.
+/// A hint for an image that holds little of the program: a freeze that gains little says so.
 fn hint(written: &Written) -> Option<String> {
     match written.left.as_deref().filter(|_| written.left_out.is_empty())? {
         "" => Some(
@@ -86,7 +86,7 @@ fn hint(written: &Written) -> Option<String> {
     }
 }
 
-/// What it depends on: names share one line, a phrase has one of its own.
+/// The inputs: names share one line, a phrase has a line of its own.
 fn depends(depends: &[String]) -> Vec<String> {
     let is_phrase = |text: &&String| text.split(" (").next().is_some_and(|what| what.contains(' '));
     let (phrases, names): (Vec<&String>, Vec<&String>) = depends.iter().partition(is_phrase);

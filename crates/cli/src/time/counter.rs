@@ -1,4 +1,4 @@
-//! Whether the starts of an image that are timed were thaws: what fell back took the time of an ordinary start.
+//! Checks whether the timed starts of an image were thaws: a fallback takes the time of an ordinary start.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -12,26 +12,26 @@ use serde::Serialize;
 pub struct Counter {
     folder: PathBuf,
     image_id: u64,
-    /// What was counted before the starts that are timed.
+    /// The counts before the timed starts.
     before: (u64, u64),
 }
 
-/// What became of the starts that were timed.
+/// The outcome of the timed starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Counted {
     /// Starts that have thawed.
     pub thaws: u64,
     /// Starts that have fallen back.
     pub fallbacks: u64,
-    /// Why the last of them did.
+    /// Why the last of these fell back.
     pub reason: Option<String>,
 }
 
 impl Counter {
-    /// One for this program; None where it is no image, or its starts cannot be counted.
+    /// A counter for this program; None if it is no image, or its starts cannot be counted.
     pub fn of(program: &Path) -> Option<Counter> {
         let image_id = FirstHead::read(program).ok()?.head.image_id();
-        // Of the two that are compared both may be one image.
+        // The two commands of a comparison may be the same image.
         let make = |number| {
             let folder = std::env::temp_dir().join(format!("snapboot-time-{}-{number}", std::process::id()));
             DirBuilder::new().mode(0o700).create(&folder).ok().map(|()| folder)
@@ -42,17 +42,17 @@ impl Counter {
         Some(counter)
     }
 
-    /// Where starts count: the value of SNAPBOOT_STATE.
+    /// The folder for the counts: the value of SNAPBOOT_STATE.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Those so far do not count.
+    /// Ignores the starts so far.
     pub fn begin(&mut self) {
         self.before = self.now().map_or((0, 0), |starts| (starts.thaws, starts.fallbacks));
     }
 
-    /// What was counted since then.
+    /// The counts since then.
     pub fn counted(&self) -> Option<Counted> {
         let now = self.now()?;
         let (thaws, fallbacks) = (now.thaws - self.before.0, now.fallbacks - self.before.1);
@@ -67,7 +67,7 @@ impl Counter {
 
 impl Drop for Counter {
     fn drop(&mut self) {
-        // What is left lies in a folder for temporary files.
+        // The rest lies in a folder for temporary files.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

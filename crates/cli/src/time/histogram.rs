@@ -4,8 +4,8 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 /// Columns of a histogram.
 pub const WIDTH: usize = 40;
 
-/// Draws how often `values` fall into each of [`WIDTH`] equal parts of `low..=high`; what lies above is in the last one. Any
-/// value at all shows as the lowest block at least.
+/// Draws how often `values` fall into each of [`WIDTH`] equal parts of `low..=high`; higher values are in the last one. A single value
+/// already shows as the lowest block.
 pub fn line(values: &[f64], low: f64, high: f64) -> String {
     let mut counts = [0usize; WIDTH];
     let width = (high - low).max(f64::MIN_POSITIVE) / WIDTH as f64;

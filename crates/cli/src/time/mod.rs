@@ -1,4 +1,4 @@
-//! `snapboot time`: how long commands take from start to exit, in pairs.
+//! `snapboot time`: measures how long commands take from start to exit, in pairs.
 
 mod counter;
 mod histogram;
@@ -16,7 +16,7 @@ use crate::render;
 use crate::FAILED;
 use spawn::Timed;
 
-/// Starts of each command before the ones that count.
+/// Starts of each command before the measured ones.
 const WARM_UPS: usize = 2;
 /// Separates the two commands.
 const VERSUS: &str = "--vs";
@@ -28,7 +28,7 @@ struct Subject {
     wall: Vec<f64>,
     /// Processor time, user and system (ms).
     cpu: Vec<f64>,
-    /// Exit statuses other than 0, with how often each came.
+    /// Exit statuses other than 0, with the number of occurrences.
     failures: Vec<(String, usize)>,
 }
 
@@ -60,11 +60,11 @@ pub fn main(arguments: &Time) -> Result<u8> {
 }
 
 impl Subject {
-    /// How many of the starts of an image have not thawed, and why; None where all have, or it is no image.
+    /// How many of the starts of an image have not thawed, and why; None if all have, or it is no image.
     fn not_thawed(&self) -> Option<(usize, String)> {
         let counted = self.command.counter.as_ref()?.counted()?;
         let not_thawed = self.wall.len().saturating_sub(usize::try_from(counted.thaws).ok()?);
-        // What is guarded, and what another image of the store has taken, is not counted.
+        // Guarded starts, and those that another image of the store has taken over, are not counted.
         let unknown = || "snapboot inspect --why, or SNAPBOOT_LOG=1, may tell why".to_owned();
         (not_thawed > 0).then(|| (not_thawed, counted.reason.unwrap_or_else(unknown)))
     }
@@ -93,7 +93,7 @@ impl Subject {
 /// One command, or the two on both sides of `--vs`.
 fn split(words: &[OsString]) -> Result<Vec<&[OsString]>> {
     let commands: Vec<&[OsString]> = words.split(|word| word == VERSUS).collect();
-    // `--vs -- COMMAND` is understood as well.
+    // `--vs -- COMMAND` is accepted as well.
     let commands: Vec<&[OsString]> =
         commands.into_iter().map(|words| words.strip_prefix(&[OsString::from("--")]).unwrap_or(words)).collect();
     if commands.len() > 2 || commands.iter().any(|command| command.is_empty()) {

@@ -1,4 +1,4 @@
-//! Times as a page for people, or as JSON: which figures are shown, in which columns. statistics.rs works them out.
+//! Times as a page for people, or as JSON: selects the figures and columns. statistics.rs computes them.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::{histogram, Subject};
 use crate::human::{harmless, milliseconds};
 use crate::render::numbers;
 
-/// How the two commands are called.
+/// Names of the two commands.
 const LETTERS: [&str; 2] = ["A", "B"];
 
-/// What `--json` prints: every time, and what is made of them (ms).
+/// The output of `--json`: every time, and the statistics (ms).
 pub fn json(subjects: &[Subject]) -> Value {
     let commands: Vec<_> = subjects
         .iter()
@@ -31,7 +31,7 @@ pub fn json(subjects: &[Subject]) -> Value {
     json!({ "commands": commands, "ratio": ratio })
 }
 
-/// The page that people see.
+/// The page for people.
 pub fn page(subjects: &[Subject]) -> String {
     let rows = LETTERS.iter().zip(subjects).map(|(letter, subject)| {
         let summary = Summary::of(&subject.wall);

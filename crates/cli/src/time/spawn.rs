@@ -1,4 +1,4 @@
-//! Starting a command and taking its time.
+//! Starts a command and measures its time.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -15,16 +15,16 @@ use runtime::{locate, resolve, Shim};
 use super::counter::Counter;
 use crate::human;
 
-/// How much of a failed command's standard error is shown.
+/// The maximum length of a failed command's standard error that is shown.
 const SHOWN: usize = 2000;
 
 /// A command to be started again and again.
 pub struct Timed {
     words: Vec<OsString>,
     program: PathBuf,
-    /// The shim that it starts with, whose time is in every figure.
+    /// The shim in front of it, whose time is in every figure.
     pub shim: Option<Shim>,
-    /// What becomes of its starts, if it is an image.
+    /// Counts its starts, if it is an image.
     pub counter: Option<Counter>,
 }
 
@@ -43,7 +43,7 @@ impl Timed {
     pub fn new(words: &[OsString]) -> Result<Self> {
         let search_path = search_path();
         let program = locate(&words[0], &search_path)?;
-        // What cannot be followed is no shim.
+        // If it cannot be followed, it is no shim.
         let shim = resolve(words, &search_path).ok().and_then(|resolved| resolved.shim);
         let counter = Counter::of(&program);
         Ok(Timed { words: words.to_vec(), program, shim, counter })
@@ -72,7 +72,7 @@ impl Timed {
         Ok(Run { status, wall, cpu: children_cpu() - before })
     }
 
-    /// Starts it once more to see what it says, and puts that into words.
+    /// Starts it once more to see its messages, and puts them into words.
     pub fn why_it_failed(&self, status: ExitStatus) -> String {
         let output = self.command().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).output();
         let said = output.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned()).unwrap_or_default();

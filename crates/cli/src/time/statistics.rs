@@ -1,6 +1,6 @@
-//! What a list of times says.
+//! Statistics of a list of times.
 
-/// How often the pairs are drawn anew for the interval of a ratio.
+/// How often the pairs are drawn for the interval of a ratio.
 const DRAWS: usize = 4000;
 
 /// A list of times in numbers (in the unit of the list).
@@ -8,7 +8,7 @@ const DRAWS: usize = 4000;
 pub struct Summary {
     pub median: f64,
     pub min: f64,
-    /// Median absolute deviation from the median: the spread that a few slow runs do not change.
+    /// Median absolute deviation from the median: a spread that a few slow runs do not change.
     pub mad: f64,
     pub p95: f64,
     pub max: f64,
@@ -39,8 +39,8 @@ pub struct Ratio {
 }
 
 impl Ratio {
-    /// Median of `first` by median of `second`, which were taken in turns. The interval is found by drawing pairs anew
-    /// (bootstrap), with the same draws every time.
+    /// Median of `first` by median of `second`, which were measured in turns. Bootstrapping, with the same draws every time, gives the
+    /// interval.
     pub fn of(first: &[f64], second: &[f64]) -> Self {
         let pairs = first.len().min(second.len());
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
@@ -66,7 +66,7 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The value below which a share of sorted values lies, between neighbours where it falls between two.
+/// The value below which a share of the sorted values lies, interpolated between neighbours.
 pub fn quantile(sorted: &[f64], share: f64) -> f64 {
     let position = share * (sorted.len() - 1) as f64;
     let (below, above) = (position.floor() as usize, position.ceil() as usize);

@@ -1,7 +1,7 @@
-//! An installation of the command whose freezer and front end are stand-ins, so that everything the command itself does can
-//! be tested: what it starts, how it reads the answers, what it leaves behind.
+//! An installation of the command whose freezer and front end are stand-ins, so that everything the command itself does can be tested: what
+//! it starts, how it reads the answers, what it leaves behind.
 //!
-//! The stand-in for the Python front end does what the first preload says; `stand_in.py` lists the words.
+//! The first preload tells the stand-in for the Python front end what to do; `stand_in.py` lists the words.
 #![allow(dead_code)] // Each test file uses its own part.
 
 use std::fs::{self, Permissions};
@@ -22,8 +22,8 @@ pub struct Scene {
 impl Scene {
     /// Installs the command and the stand-ins.
     pub fn new() -> Self {
-        // On the file system of the command, which is linked and not copied: while a file is open for writing, a process that
-        // another test forks at that moment keeps it from being executed.
+        // On the file system of the command, which is linked and not copied: while a file is open for writing, a process that another test
+        // forks at that moment prevents its execution.
         let scene = Scene { top: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap() };
         let library = scene.path("libexec/snapboot");
         fs::create_dir_all(scene.path("bin")).unwrap();
@@ -72,7 +72,7 @@ impl Scene {
         self.snapboot(&["freeze", "-o", "out.img", "--preload", word, "--", "python3"])
     }
 
-    /// What lies in the working directory, hidden files included.
+    /// The contents of the working directory, hidden files included.
     pub fn listing(&self) -> Vec<String> {
         let entries = fs::read_dir(self.work()).unwrap();
         let mut names: Vec<String> = entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
@@ -105,7 +105,7 @@ fn loaded_library(part: &str) -> PathBuf {
     Path::new(path.unwrap()).to_owned()
 }
 
-/// A program that stops itself as a thaw does that is being rehearsed, and has room for an image's head.
+/// A program that stops itself as a trial thaw does, and has room for an image's head.
 fn launcher() -> Vec<u8> {
     const START: u64 = 0x40_0000;
     const CODE: &[u8] = b"\xb8\x27\0\0\0\x0f\x05\
@@ -141,7 +141,7 @@ pub fn elf(machine: u16, loader: &str) -> Vec<u8> {
     file
 }
 
-/// What no image can be without: a process and registers, and the memory that they are in.
+/// The minimum of an image: a process with registers, and their memory.
 pub fn minimal(tables: &mut TablesWriter) {
     let (start, kind, file) = (0x30000, mapping_kind::ANONYMOUS, NO_FILE);
     let mapping = Mapping { start, end: start + 5 * PAGE, protection: 7, kind, file, ..Mapping::default() };
