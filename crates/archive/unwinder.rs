@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// Has the C compiler's unwinder linked into the library. Rust's standard library wants it for backtraces, and asks for `libgcc_s`: to map and
-/// to bind that file takes as long as to load all the rest of the library. So what is called like it, and found first, is a linker
-/// script that names the archive of the same functions. Where there is no such archive, the library wants `libgcc_s` as ever.
+/// Links the C compiler's unwinder into the library. Rust's standard library needs it for backtraces, and asks for `libgcc_s`: mapping and
+/// binding that file takes as long as loading the rest of the library. So a linker script of the same name, which the linker finds first,
+/// names the archive with the same functions. If there is no such archive, the library depends on `libgcc_s` as usual.
 fn link_unwinder() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=../archive/unwinder.rs");
@@ -27,7 +27,7 @@ fn link_unwinder() {
     println!("cargo:rustc-link-search=native={folder}");
 }
 
-/// Where that compiler has `libgcc_eh.a`. One that has none prints the name alone.
+/// The path of that compiler's `libgcc_eh.a`. A compiler without one prints the name alone.
 fn archive_of(linker: &str) -> Option<PathBuf> {
     let printed = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output().ok()?;
     let path = PathBuf::from(String::from_utf8(printed.stdout).ok()?.trim());

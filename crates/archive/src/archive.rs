@@ -1,4 +1,4 @@
-//! An open archive: opening it with care, and looking things up in it.
+//! An open archive: opens it with care, and looks entries up in it.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -25,7 +25,7 @@ use crate::place::Root;
 use crate::records::{encoding, Header};
 use crate::segment::{self, read_at, Segment};
 
-/// A mapped archive, as it was when it was opened. Segments that are appended later are not seen.
+/// A mapped archive, as of its opening. Segments that are appended later are not seen.
 pub struct Archive {
     /// Up to the end of its last segment: nothing after that is ever read.
     file: Mapped,
@@ -38,7 +38,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Drops its pages from this process' memory: what is read later comes from the page cache again.
+    /// Drops its pages from this process' memory: later reads load them from the page cache again.
     pub fn release(&self) {
         self.file.release(&self.file);
     }
@@ -57,7 +57,7 @@ impl Archive {
         }
     }
 
-    /// The segments of a file, whose last one ends there.
+    /// Reads the segments of a file, the last of which ends there.
     pub(crate) fn of(file: &File, end: u64, root: &Path) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let file = Mapped::new(file, end)?;
@@ -66,8 +66,8 @@ impl Archive {
         Ok(Archive { file, size, root: Root::new(root), segments, is_whole })
     }
 
-    /// The newest entry of that name; its inputs are not checked. The name is given in parts, so that callers need not join
-    /// them; see [`Archive::name`] for paths.
+    /// The newest entry of that name; its inputs are not checked. The name is given in parts, so that callers need not join them; see
+    /// [`Archive::name`] for paths.
     pub fn find(&self, scope: &Scope, name: &[&[u8]]) -> Option<Entry<'_>> {
         let key_sum = scope.key_sum(name);
         for segment in self.segments.iter().rev().filter(|segment| segment.is_whole) {
@@ -80,23 +80,23 @@ impl Archive {
         None
     }
 
-    /// Decodes payloads of this archive. What it has decoded is no longer counted as this process' memory.
+    /// A decoder for payloads of this archive. Decoded pages no longer count as this process' memory.
     pub fn decoder(&self) -> Decoder<'_> {
         Decoder::releasing(&self.file)
     }
 
-    /// The name of a path in two parts: one below the application's root starts with `./`, any other is as it is.
+    /// The name of a path in two parts: a name below the application's root starts with `./`, any other stays as it is.
     pub fn name<'p>(&self, path: &'p [u8]) -> [&'p [u8]; 2] {
         self.root.name(path)
     }
 
-    /// Compares the inputs of an entry with what is there now. `known`, if given, is what the path in the entry's key was
-    /// found to be a moment ago, which saves a system call.
+    /// Compares the inputs of an entry with their current state. `known`, if given, is the state of the path in the entry's key a moment
+    /// ago, which saves a system call.
     ///
-    /// Takes one system call for each other file, directory and absent path while times are as recorded, and reads only files
-    /// and directories whose times have changed ([`Policy::Check`]).
+    /// Takes one system call for each other file, directory and absent path if times are as recorded, and reads only files and directories
+    /// whose times have changed ([`Policy::Check`]).
     pub fn check(&self, entry: &Entry<'_>, policy: Policy, known: Option<&Identity>) -> Freshness {
-        // Behind damage something newer may be hidden, so that nothing can be taken on trust.
+        // Damage may hide a newer entry, so nothing can be trusted.
         let policy = if policy == Policy::Trust && !self.is_whole { Policy::Check } else { policy };
         check(entry, &self.root, policy, known)
     }
@@ -126,7 +126,7 @@ impl Archive {
         self.size.saturating_sub(self.file.len() as u64)
     }
 
-    /// When something was stored last: seconds since 1970.
+    /// When the last entry was stored: seconds since 1970.
     pub fn written(&self) -> Option<i64> {
         self.segments.last().map(|segment| segment.head.written)
     }
@@ -141,8 +141,7 @@ impl Archive {
         self.size
     }
 
-    /// Whether the file consists of whole segments up to its end. Otherwise a writer is at work or was killed, or
-    /// the file is damaged.
+    /// Whether the file consists of whole segments up to its end. Otherwise a writer is at work or was killed, or the file is damaged.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -152,7 +151,7 @@ impl Archive {
         Archive { is_whole: false, ..self }
     }
 
-    /// Whether the newest entry of that key is just this one.
+    /// Whether this is the newest entry of its key.
     pub(crate) fn holds<'a>(&'a self, raw: &Raw<'_>, decoder: &mut Decoder<'a>) -> bool {
         let scope = Scope::of_key(&raw.key);
         let found = scope.and_then(|(scope, name)| self.find(&scope, &[name]));
@@ -169,7 +168,7 @@ impl Archive {
         })
     }
 
-    /// Where the application was when something was stored last.
+    /// The application's root when the last entry was stored.
     pub fn noted_root(&self) -> Option<PathBuf> {
         let key = root_key();
         let root = self.entries().flatten().filter(|entry| entry.key_bytes() == key).last()?.plain()?;
@@ -177,8 +176,8 @@ impl Archive {
     }
 }
 
-/// Whether a new archive may be put there: there is nothing, an empty file, or an archive, of any version and also a damaged one,
-/// whoever owns it. An error says what is there instead.
+/// Whether a new archive may replace the file: the path is free, or holds an empty file or an archive of any version, even a damaged one,
+/// whoever owns it. An error names what is there instead.
 pub fn is_replaceable(path: &Path) -> Result<(), Error> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
@@ -195,13 +194,13 @@ pub fn is_replaceable(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// What a file is.
+/// The contents of a file.
 pub(crate) enum Found {
     /// An archive of this version, and where its last segment ends (bytes).
     Archive(u64),
     /// The header of an archive of another version.
     Version(u32),
-    /// Nothing yet.
+    /// An empty file.
     Nothing,
     /// A damaged header before whole segments, and where the last one ends (bytes).
     Damage(u64),
@@ -236,7 +235,7 @@ impl Found {
     }
 }
 
-/// Opens a file that holds, or will hold, an archive, and checks whose it is. Also its device and inode.
+/// Opens a file that holds, or will hold, an archive, and checks its owner. Also returns its device and inode.
 pub(crate) fn open_checked(path: &Path, flags: OFlags) -> Result<(File, (u64, u64)), Error> {
     // O_NONBLOCK: opening a pipe at this path does not block.
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;

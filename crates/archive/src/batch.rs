@@ -19,7 +19,7 @@ use crate::place::Root;
 use crate::records::{encoding, input_kind, Input};
 use crate::{checksum, MAX_PAYLOAD};
 
-/// Something that an entry depends on, as its maker saw it. Paths are absolute.
+/// An input of an entry, as the entry's maker saw it. Paths are absolute.
 #[derive(Clone, Debug, Hash)]
 pub enum NewInput {
     /// A file, as it was before it was read.
@@ -35,15 +35,15 @@ pub enum NewInput {
 /// An entry to be stored.
 #[derive(Clone, Debug)]
 pub struct NewEntry {
-    /// What it holds.
+    /// The kind of its payload.
     pub kind: Kind,
-    /// In which context it holds.
+    /// The context in which it holds.
     pub context: Context,
     /// Its name. An absolute path below the application's root becomes relative to it when it is stored.
     pub name: Vec<u8>,
-    /// What it depends on.
+    /// Its inputs.
     pub inputs: Vec<NewInput>,
-    /// What it holds.
+    /// Its payload.
     pub payload: Vec<u8>,
     /// Whether it is compressed. Readers need a [`crate::Decoder`] then.
     pub compress: bool,
@@ -54,13 +54,13 @@ pub struct NewEntry {
 pub struct Batch {
     contexts: Vec<Context>,
     items: Vec<Item>,
-    /// Where in `items` a key is.
+    /// The index of a key in `items`.
     by_key: HashMap<Vec<u8>, usize>,
     /// Items whose payload will be packed, in order, and the size of the block that they fill (bytes).
     waiting: Vec<usize>,
     waiting_size: usize,
     packer: Packer<'static>,
-    /// What was queued last, also before [`Batch::take`], by the hash of its key.
+    /// The last queued entry of each key, also before [`Batch::take`], by the key's hash.
     marks: HashMap<u64, Mark>,
 }
 
@@ -109,8 +109,8 @@ impl Batch {
         self.queue(key, Inputs::New(entry.inputs), entry.payload, entry.compress);
     }
 
-    /// Queues an entry again that was [`crate::Freshness::Revalidated`]: with the times that its inputs have now. Nothing
-    /// happens if that was done before.
+    /// Queues an entry again that was [`crate::Freshness::Revalidated`]: with the current times of its inputs. Does nothing if that was
+    /// done before.
     pub fn again(&mut self, entry: &Entry<'_>) {
         let mark = Mark { inputs: hash_of(entry.inputs_bytes()), payload: (0, entry.plain_size()) };
         if self.marks.insert(hash_of(entry.key_bytes()), mark) == Some(mark) {
@@ -123,7 +123,7 @@ impl Batch {
         self.queue(entry.key_bytes().to_vec(), Inputs::Again(inputs), payload, is_packed);
     }
 
-    /// Whether the newest that was queued for that name, also before [`Batch::take`], depends on just these inputs.
+    /// Whether the newest queued entry of that name, also before [`Batch::take`], has exactly these inputs.
     pub fn has(&self, scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
         self.marks.get(&hash_of(scope.key(name))).is_some_and(|mark| mark.inputs == hash_of(inputs))
     }
@@ -155,7 +155,7 @@ impl Batch {
         }
     }
 
-    /// Makes a block of the items to be packed.
+    /// Packs the waiting items into a block.
     fn pack(&mut self) {
         for at in self.waiting.drain(..) {
             let item = &mut self.items[at];
@@ -183,7 +183,7 @@ impl Batch {
         self.items.is_empty()
     }
 
-    /// The entries as they are written, with the digests of their inputs; without those whose inputs have changed.
+    /// The entries in their written form, with the digests of their inputs; without those whose inputs have changed.
     pub(crate) fn finish(mut self, root: &Root) -> Draft<'static> {
         self.pack();
         let note = |key: Vec<u8>, text: &[u8]| Raw {
@@ -218,12 +218,12 @@ fn hash_of(thing: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The key under which the application's root is noted, for people: where it was when something was stored last.
+/// The key under which the application's root is stored, for people: its path when the last entry was stored.
 pub(crate) fn root_key() -> Vec<u8> {
     [&[Kind::Context as u8], &[0; 8][..], b"root"].concat()
 }
 
-/// The row of an input, with its name; `None` when it is not what its maker saw.
+/// The row of an input, with its name; `None` if its state differs from what the maker saw.
 fn new_row(input: &NewInput, key_name: &[u8], root: &Root) -> Option<(Input, Vec<u8>)> {
     let named = |path: &[u8]| if path == key_name { Vec::new() } else { root.name(path).concat() };
     match input {
@@ -240,7 +240,7 @@ fn new_row(input: &NewInput, key_name: &[u8], root: &Root) -> Option<(Input, Vec
     }
 }
 
-/// A row with the times that a file has now; `None` when it is not what it was.
+/// A row with the current times of a file; `None` if its content has changed.
 fn row_again((input, name): (Input, Vec<u8>), key_name: &[u8], root: &Root) -> Option<(Input, Vec<u8>)> {
     if !matches!(input.kind, input_kind::FILE | input_kind::DIRECTORY) {
         return Some((input, name));

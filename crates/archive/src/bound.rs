@@ -1,11 +1,10 @@
-//! How large an archive may become.
+//! The maximum size of an archive.
 
 use std::ffi::OsStr;
 
 use crate::DEFAULT_BOUND;
 
-/// The bound (bytes) that a value of SNAPBOOT_ARCHIVE_MAX names (MB); [`DEFAULT_BOUND`] where it is unset or empty. `Err` says
-/// what was expected instead of the value.
+/// The bound (bytes) for a value of SNAPBOOT_ARCHIVE_MAX (MB); [`DEFAULT_BOUND`] if it is unset or empty. `Err` names the expected form.
 pub fn bound(megabytes: Option<&OsStr>) -> Result<u64, String> {
     let Some(value) = megabytes.filter(|value| !value.is_empty()) else { return Ok(DEFAULT_BOUND) };
     let bytes = value.to_str().and_then(|value| value.parse::<u64>().ok()?.checked_mul(1 << 20));

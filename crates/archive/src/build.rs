@@ -20,7 +20,7 @@ pub(crate) struct Draft<'a> {
     pub decoder: Decoder<'a>,
 }
 
-/// An entry in the parts that are written.
+/// An entry in its written parts.
 #[derive(Clone, Debug)]
 pub(crate) struct Raw<'a> {
     pub key: Cow<'a, [u8]>,
@@ -39,7 +39,7 @@ pub(crate) enum Payload<'a> {
 }
 
 impl Packer<'_> {
-    /// A payload, packed if that is wanted and possible.
+    /// Stores a payload, packed if that is wanted and possible.
     pub fn payload<'p>(&mut self, payload: Cow<'p, [u8]>, pack: bool) -> Payload<'p> {
         match if pack { self.add(&payload) } else { None } {
             Some(place) => Payload::Packed { place, plain_sum: checksum(&payload), plain_size: payload.len() as u32 },
@@ -49,7 +49,7 @@ impl Packer<'_> {
 }
 
 impl<'a> Draft<'a> {
-    /// Adds entries of an archive. Damaged ones are left out.
+    /// Adds entries of an archive, except damaged ones.
     pub fn copy(&mut self, entries: &[Entry<'a>]) {
         let blocks = self.keep_blocks(entries);
         for entry in entries {
@@ -63,8 +63,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Copies the blocks that these entries nearly fill, which saves compressing them again. Returns their numbers by where
-    /// they lie.
+    /// Copies the blocks that these entries nearly fill, which saves compressing them again. Returns their numbers by address.
     fn keep_blocks(&mut self, entries: &[Entry<'a>]) -> HashMap<*const u8, usize> {
         let mut used: HashMap<*const u8, (&'a [u8], usize)> = HashMap::new();
         for (entry, (block, _)) in entries.iter().filter_map(|entry| Some((entry, entry.packed()?))) {
@@ -91,7 +90,7 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// A whole segment; of entries with the same key the last one. `None` when it would be larger than a segment can be.
+    /// The whole segment; of entries with the same key, only the last one. `None` if it would exceed the maximum size.
     pub fn segment(mut self, written: i64) -> Option<Vec<u8>> {
         let latest: HashMap<&[u8], usize> = self.entries.iter().enumerate().map(|(at, raw)| (&*raw.key, at)).collect();
         let mut bytes = vec![0; SegmentHead::SIZE];
@@ -100,7 +99,7 @@ impl<'a> Draft<'a> {
         let mut things = Vec::with_capacity(latest.len());
         for (_, raw) in self.entries.iter().enumerate().filter(|(at, raw)| latest[&*raw.key] == *at) {
             if let Payload::Packed { place, .. } = raw.payload {
-                // A block lies before the first entry that needs it.
+                // A block precedes the first entry that needs it.
                 if places[place.block].is_none() {
                     places[place.block] = Some(u32::try_from(bytes.len() as u64 / ALIGNMENT).ok()?);
                     bytes.extend_from_slice(&blocks[place.block]);

@@ -13,7 +13,7 @@ use crate::index::{self, Index};
 use crate::key::is_joined;
 use crate::records::{name_kind, DirectoryHead, Slot};
 
-/// The payload of an entry of kind [`crate::Kind::Directory`]: every name in the directory but `.` and `..`.
+/// The payload of an entry of kind [`crate::Kind::Directory`]: every name in the directory except `.` and `..`.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectoryList<'a> {
     bytes: &'a [u8],
@@ -35,14 +35,14 @@ pub enum FileKind {
 }
 
 impl<'a> DirectoryList<'a> {
-    /// Reads a payload whose checksum is right. `None` when it cannot be a list.
+    /// Parses a payload with a correct checksum. `None` if it cannot be a list.
     pub fn parse(bytes: &'a [u8]) -> Option<Self> {
         let head = DirectoryHead::decode(bytes.get(..DirectoryHead::SIZE)?);
         let index = Index::parse(&bytes[DirectoryHead::SIZE..], head.slots)?;
         Some(DirectoryList { bytes, index, names: head.names })
     }
 
-    /// The type of the file of that name, which is given in parts (`[feature, b".rb"]`). `None`: there is none.
+    /// The type of the file of that name, which is given in parts (`[feature, b".rb"]`). `None` if there is none.
     pub fn find(&self, name: &[&[u8]]) -> Option<FileKind> {
         let mut sum = crc32fast::Hasher::new();
         name.iter().for_each(|part| sum.update(part));
@@ -86,7 +86,7 @@ impl FileKind {
     }
 }
 
-/// What is in a directory now, as the payload of an entry.
+/// Lists a directory now, as the payload of an entry.
 pub fn list_directory(path: &Path) -> io::Result<Vec<u8>> {
     let names = read(path)?;
     let slots = index::slots_for(names.len());
@@ -107,8 +107,8 @@ pub fn list_directory(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// SHA-256 of a directory's listing: for each name in the order of its bytes the number of its kind, the name and a NUL; behind
-/// a link's, where it leads to and a NUL.
+/// SHA-256 of a directory's listing: for each name, in the order of its bytes, the number of its kind, the name and a NUL; after a link
+/// also its target and a NUL.
 pub(crate) fn digest(path: &Path) -> io::Result<[u8; 32]> {
     let mut digest = Sha256::new();
     for Name { kind, name } in read(path)? {

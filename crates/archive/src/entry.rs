@@ -18,7 +18,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// The entry that starts there in the bytes of a segment up to its index.
+    /// Parses the entry that starts there in the bytes of a segment up to its index.
     pub(crate) fn parse(segment: &'a [u8], start: usize) -> Option<Self> {
         let bytes = segment.get(start..)?;
         let head = EntryHead::decode(bytes.get(..EntryHead::SIZE)?);
@@ -46,22 +46,22 @@ impl<'a> Entry<'a> {
         (sizes == names as u64).then_some(entry)
     }
 
-    /// What it is found by.
+    /// Its key.
     pub fn key(&self) -> Key<'a> {
         self.key
     }
 
-    /// What it holds.
+    /// The kind of its payload.
     pub fn kind(&self) -> Kind {
         self.key.kind
     }
 
-    /// How its payload is stored: see [`encoding`].
+    /// The encoding of its payload: see [`encoding`].
     pub fn encoding(&self) -> u32 {
         self.head.encoding
     }
 
-    /// Bytes that the payload takes in the file; of a packed one about its part of the block.
+    /// The payload's size in the file (bytes); for a packed one, roughly its part of the block.
     pub fn stored_size(&self) -> usize {
         match self.block_head() {
             Some((_, _, head)) if self.head.encoding == encoding::PACKED => {
@@ -71,25 +71,25 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Bytes of the payload after decoding.
+    /// The payload's size after decoding (bytes).
     pub fn plain_size(&self) -> usize {
         self.head.plain_size as usize
     }
 
-    /// Bytes that the entry takes in the file, with its part of the index; of a packed one about.
+    /// The entry's size in the file with its part of the index (bytes); for a packed one, roughly.
     pub fn size(&self) -> usize {
         let payload = if self.head.encoding == encoding::PACKED { self.stored_size() } else { 0 };
         (self.bytes.len() + 2 * Slot::SIZE).next_multiple_of(ALIGNMENT as usize) + payload
     }
 
-    /// The payload right in the mapping, where it needs no decoding; `None` when it is damaged or encoded.
+    /// The payload directly in the mapping, if it needs no decoding; `None` if it is damaged or encoded.
     pub fn plain(&self) -> Option<&'a [u8]> {
         (self.head.encoding == encoding::PLAIN && self.head.plain_size == self.head.payload_size)
             .then(|| self.payload())
             .flatten()
     }
 
-    /// The block of a packed payload, and where in it that is. `None` when it is damaged, or not packed.
+    /// The block of a packed payload, and the payload's position in it. `None` if it is damaged, or not packed.
     pub(crate) fn packed(&self) -> Option<(&'a [u8], Packed)> {
         if self.head.encoding != encoding::PACKED {
             return None;
@@ -117,7 +117,7 @@ impl<'a> Entry<'a> {
         (checksum(payload) == self.head.payload_sum).then_some(payload)
     }
 
-    /// What it depends on.
+    /// Its inputs.
     pub fn inputs(&self) -> Inputs<'a> {
         let names = self.inputs_start() + self.head.inputs as usize * Input::SIZE;
         Inputs { rows: self.rows().iter(), names: &self.bytes[names..] }
@@ -157,14 +157,14 @@ impl<'a> Entry<'a> {
 /// An input with its name.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<'a> {
-    /// What was recorded of it.
+    /// The recorded state.
     pub input: Input,
-    /// Its path or the variable's name; empty: the path in the key.
+    /// Its path or the variable's name; empty for the path in the key.
     pub name: &'a [u8],
 }
 
 impl Row<'_> {
-    /// What it is, in a word.
+    /// The kind, in a word.
     pub fn kind_name(&self) -> &'static str {
         match self.input.kind {
             input_kind::FILE => "file",
@@ -189,7 +189,7 @@ impl<'a> Iterator for Inputs<'a> {
 
     fn next(&mut self) -> Option<Row<'a>> {
         let input = Input::decode(self.rows.next()?);
-        // The sum of all names was compared when the entry was parsed.
+        // The checksum of all names was checked when the entry was parsed.
         let (name, rest) = self.names.split_at_checked(input.name_size as usize)?;
         self.names = rest;
         Some(Row { input, name })

@@ -1,4 +1,4 @@
-//! Why an archive is not used or not written, and what to do about it.
+//! Errors of opening and writing an archive, with the remedy.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use std::path::PathBuf;
 pub enum Error {
     /// A system call failed.
     Io {
-        /// What was being done, as in "cannot ...".
+        /// The action, as in "cannot ...".
         doing: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         error: io::Error,
     },
     /// The path is not that of a regular file.
@@ -22,7 +22,7 @@ pub enum Error {
     Owner {
         /// The file.
         path: PathBuf,
-        /// Its user.
+        /// The owner's user id.
         owner: u32,
     },
     /// Others than the owner may write the file.
@@ -60,7 +60,7 @@ impl Error {
         move |error| Error::Io { doing, path, error }
     }
 
-    /// Whether there is nothing at the path.
+    /// Whether nothing exists at the path.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { error, .. } if error.kind() == io::ErrorKind::NotFound)
     }

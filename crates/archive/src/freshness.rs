@@ -1,4 +1,4 @@
-//! Whether what an entry depends on is still as it was.
+//! Whether the inputs of an entry are unchanged.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ pub enum Freshness {
     /// Their times have changed, their content has not: the entry holds, and may be stored again with the new times
     /// ([`crate::Batch::again`]).
     Revalidated,
-    /// Something has changed, or cannot be read: the entry does not hold.
+    /// An input has changed, or cannot be read: the entry does not hold.
     Stale,
 }
 

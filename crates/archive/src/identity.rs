@@ -1,4 +1,4 @@
-//! What distinguishes one state of a file from another without reading it.
+//! Distinguishes states of a file without reading it.
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use crate::SETTLING;
 /// Files are read in parts of at most this size (bytes).
 const MAX_READ: u64 = 1 << 16;
 
-/// A file or directory as it was at one moment (stat).
+/// A file or directory at one moment (stat).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// Whether it is a directory.
@@ -27,22 +27,21 @@ pub struct Identity {
     pub mtime: i64,
     /// Time of the last change of the content or of the inode: nanoseconds since 1970.
     pub ctime: i64,
-    /// Whether that was long enough ago for any later change to show in the times. Nothing is stored of files that have not
-    /// settled.
+    /// Whether that was long enough ago for any later change to show in the times. Nothing is stored about files that have not settled.
     pub is_settled: bool,
 }
 
-/// What was read from a file or directory.
+/// The content of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// What it was before and after.
+    /// Its state, the same before and after the read.
     pub identity: Identity,
     /// SHA-256 of a file's bytes or of a directory's listing.
     pub digest: [u8; 32],
 }
 
 impl Identity {
-    /// Follows links: one system call. Also an error for what is neither a file nor a directory.
+    /// Follows links, with one system call. Fails for anything that is neither a file nor a directory.
     pub fn of(path: impl rustix::path::Arg) -> io::Result<Self> {
         Self::from_stat(&rustix::fs::stat(path)?)
     }
@@ -51,7 +50,7 @@ impl Identity {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
-    /// The identity in the result of a stat call. An error for what is neither a file nor a directory.
+    /// The identity in the result of a stat call. Fails for anything that is neither a file nor a directory.
     pub fn from_stat(stat: &Stat) -> io::Result<Self> {
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => false,
@@ -59,7 +58,7 @@ impl Identity {
             _ => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let (mtime, ctime) = times(stat);
-        // Every change sets ctime, which no program can choose; mtime may be anything.
+        // Every change sets ctime, which no program can choose; mtime may have any value.
         let is_settled = is_settled(ctime, now());
         let size = if is_directory { 0 } else { stat.st_size as u64 };
         Ok(Identity { is_directory, size, mtime, ctime, is_settled })
@@ -71,7 +70,7 @@ impl Identity {
             == (other.is_directory, other.size, other.mtime, other.ctime)
     }
 
-    /// As bytes, for a caller that can hold nothing else.
+    /// Encodes it for callers that can only hold bytes.
     pub fn to_bytes(self) -> [u8; 25] {
         let mut bytes = [0; 25];
         bytes[..8].copy_from_slice(&self.size.to_le_bytes());
@@ -81,7 +80,7 @@ impl Identity {
         bytes
     }
 
-    /// The identity that [`Identity::to_bytes`] made these of.
+    /// Decodes the bytes of [`Identity::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (numbers, flags) = bytes.as_chunks::<8>();
         let ([size, mtime, ctime], [flags @ 0..4]) = (numbers, flags) else { return None };
@@ -96,7 +95,7 @@ impl Identity {
 }
 
 impl Content {
-    /// Reads a file, or lists a directory. An error when it changed meanwhile.
+    /// Reads a file, or lists a directory. Fails if it changed meanwhile.
     pub fn of(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let before = Identity::of_open(&file)?;
@@ -132,16 +131,16 @@ fn digest(file: &File, size: u64) -> io::Result<[u8; 32]> {
     Ok(digest.finalize().into())
 }
 
-/// Times of the last change of the content, and of that or the inode: nanoseconds since 1970.
+/// The times of the last change of the content, and of the content or the inode: nanoseconds since 1970.
 pub(crate) fn times(stat: &Stat) -> (i64, i64) {
     let nanoseconds = |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
     (nanoseconds(stat.st_mtime, stat.st_mtime_nsec), nanoseconds(stat.st_ctime, stat.st_ctime_nsec))
 }
 
-/// Whether another change after that moment would show, if the last one was at `ctime` (nanoseconds since 1970, both).
+/// Whether a change after that moment would show, if the last one was at `ctime` (nanoseconds since 1970, both).
 ///
-/// A change that lies far ahead was made before the clock was set back: the next one gets a time of today. What is ahead by less may come of a
-/// file server whose clock is fast.
+/// A change far in the future was made before the clock was set back: the next change gets a present time. A change in the near future may
+/// come from a file server whose clock is fast.
 pub(crate) fn is_settled(ctime: i64, moment: i64) -> bool {
     const FAR_AHEAD: i64 = 3_600_000_000_000;
     ctime < moment.saturating_sub(SETTLING) || ctime > moment.saturating_add(FAR_AHEAD)

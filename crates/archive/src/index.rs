@@ -1,20 +1,20 @@
 //! Hash tables that are read in place: of the entries of a segment, and of the names in a directory.
 //!
-//! A table has a power of two of slots, more than it has items. An item is in the slot that the low bits of its checksum
-//! name, or in the next free one (linear probing, downwards).
+//! A table's number of slots is a power of two, and more than its number of items. An item is in the slot that the low bits of its checksum
+//! select, or in the next free one (linear probing, downwards).
 
 use record::Record;
 
 use crate::records::Slot;
 
-/// A table whose checksum was right.
+/// A table with a correct checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Index<'a> {
     slots: &'a [[u8; Slot::SIZE]],
 }
 
 impl<'a> Index<'a> {
-    /// A table of `slots` slots from the start of `bytes`, or nothing when it cannot be one.
+    /// Parses a table of `slots` slots at the start of `bytes`; `None` if it cannot be one.
     pub fn parse(bytes: &'a [u8], slots: u32) -> Option<Self> {
         let size = (slots as usize).checked_mul(Slot::SIZE)?;
         let (slots, _) = bytes.get(..size)?.as_chunks();
@@ -37,12 +37,12 @@ impl<'a> Index<'a> {
     }
 }
 
-/// The number of slots for so many items: at least a quarter of them stay free.
+/// The number of slots for this many items: at least a quarter of them stay free.
 pub(crate) fn slots_for(things: usize) -> usize {
     (things * 4).div_ceil(3).max(4).next_power_of_two()
 }
 
-/// A table of items with these checksums and places, as bytes.
+/// Encodes a table of items with these checksums and places.
 pub(crate) fn build(things: &[(u32, u32)]) -> Vec<u8> {
     let slots = slots_for(things.len());
     let mut bytes = vec![0; slots * Slot::SIZE];
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn everything_is_found_and_nothing_else() {
-        // Few low bits, so that slots collide and run over the end.
+        // Few low bits differ, so that slots collide and wrap around the end.
         let things: Vec<(u32, u32)> = (1..200).map(|number| (number << 28 | 0xfe, number)).collect();
         let bytes = build(&things);
         let index = Index::parse(&bytes, slots_for(things.len()) as u32).unwrap();

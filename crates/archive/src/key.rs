@@ -1,15 +1,15 @@
-//! What an entry is found by: its kind, the context in which it holds, and its name.
+//! The key of an entry: its kind, the context in which it holds, and its name.
 
 use crc32fast::Hasher;
 use sha2::{Digest, Sha256};
 
-/// What an entry holds.
+/// The kind of an entry's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Compiled code of one source file.
     Code = 1,
-    /// What one data file was parsed to.
+    /// The parsed content of one data file.
     Data = 2,
     /// The names in a directory: a [`crate::DirectoryList`].
     Directory = 3,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// What has to be equal for an entry to be valid: the runtime, its version, how it compiles.
+/// What must be equal for an entry to be valid: the runtime, its version, its compiler settings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Context {
     /// The first bytes of the description's SHA-256, which stand for it in keys.
@@ -58,7 +58,7 @@ impl Context {
         Context { id, description }
     }
 
-    /// For what no runtime changes, such as the names in a directory.
+    /// For data that no runtime affects, such as the names in a directory.
     pub fn any() -> Self {
         Context::new("any")
     }
@@ -67,10 +67,10 @@ impl Context {
 /// Bytes of a key before its name.
 pub(crate) const KEY_PREFIX: usize = 9;
 
-/// A key, taken apart.
+/// A key, split into its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key<'a> {
-    /// What the entry holds.
+    /// The kind of the entry's payload.
     pub kind: Kind,
     /// The context's id.
     pub context: [u8; 8],
@@ -101,7 +101,7 @@ impl Scope {
         Self::of_prefix(prefix)
     }
 
-    /// The scope and the name of a key.
+    /// Splits a key into the scope and the name.
     pub(crate) fn of_key(key: &[u8]) -> Option<(Self, &[u8])> {
         key.split_first_chunk().map(|(prefix, name)| (Self::of_prefix(*prefix), name))
     }
@@ -119,7 +119,7 @@ impl Scope {
         sum.finalize()
     }
 
-    /// Whether a key is that of a name made of these parts.
+    /// Whether a key has the name made of these parts.
     pub(crate) fn is_key(&self, key: &[u8], name: &[&[u8]]) -> bool {
         key.strip_prefix(&self.prefix).is_some_and(|rest| is_joined(rest, name))
     }

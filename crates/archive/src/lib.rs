@@ -1,13 +1,13 @@
-//! The boot archive: one mapped file per program with what makes its ordinary start faster: compiled code, parsed data,
-//! listings of directories, and whatever else was computed from files that have not changed since.
+//! The boot archive: one mapped file per program with data that makes its ordinary start faster: compiled code, parsed data, listings of
+//! directories, and other results that were computed from files which have not changed since.
 //!
-//! A look-up ([`Archive::find`]) reads the mapping and nothing else: no system call, no allocation, no table built at start. What
-//! it finds is an [`Entry`] with the inputs that it depends on; [`Archive::check`] compares these with what is there now. After a
-//! miss the program queues its result in a [`Batch`], and [`append`] adds that to the file. `docs/internals/archive-format.md`
-//! describes the file. [`session`] does these steps for a runtime that boots.
+//! A look-up ([`Archive::find`]) reads only the mapping: no system call, no allocation, no table built at start. It finds an [`Entry`] with
+//! its inputs; [`Archive::check`] compares these with their current state. After a miss the program queues its result in a [`Batch`], and
+//! [`append`] adds that to the file. `docs/internals/archive-format.md` describes the file. [`session`] does these steps for a runtime that
+//! boots.
 //!
-//! Nothing in the file is trusted: a checksum covers every byte that is used, and a part that does not match is treated as not
-//! there. An archive is a cache: all that can go wrong ends in a miss.
+//! Nothing in the file is trusted: a checksum covers every byte that is used, and a part with a wrong checksum is treated as absent. An
+//! archive is a cache: everything that can go wrong ends in a miss.
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 

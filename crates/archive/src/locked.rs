@@ -1,4 +1,4 @@
-//! The lock of writers: one at a time has an archive's file.
+//! The lock of writers: only one at a time holds an archive's file.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -24,19 +24,19 @@ pub(crate) struct Locked<'a> {
     pub file: File,
     /// Device and inode of the file.
     identity: (u64, u64),
-    /// Whether there was none before.
+    /// Whether this writer created it.
     is_made: bool,
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // Closing the file does not unlock it while a forked child has it open, too.
+        // Closing the file does not unlock it while a forked child also has it open.
         let _ = rustix::fs::flock(&self.file, FlockOperation::Unlock);
     }
 }
 
 impl<'a> Locked<'a> {
-    /// Opens, or makes, the file and waits for other writers.
+    /// Opens or creates the file, and waits for other writers.
     pub fn create(path: &'a Path) -> Result<Self, Error> {
         Self::open(path, |path| match open_checked(path, OFlags::RDWR) {
             Err(error) if error.is_not_found() => {
@@ -58,7 +58,7 @@ impl<'a> Locked<'a> {
         })
     }
 
-    /// Opens the file that is there and waits for other writers.
+    /// Opens an existing file, and waits for other writers.
     pub fn existing(path: &'a Path) -> Result<Self, Error> {
         Self::open(path, |path| {
             let (file, identity) = open_checked(path, OFlags::RDWR)?;
@@ -66,7 +66,7 @@ impl<'a> Locked<'a> {
         })
     }
 
-    /// `attempt` opens the file, and says whether it made it; `None`: call it again.
+    /// `attempt` opens the file, and says whether it created it; `None`: call it again.
     fn open(
         path: &'a Path,
         attempt: impl Fn(&Path) -> Result<Option<(File, (u64, u64), bool)>, Error>,
@@ -99,7 +99,7 @@ impl<'a> Locked<'a> {
         rustix::fs::lstat(self.path).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.identity)
     }
 
-    /// Removes the file if it was made here and nothing could be written. Writers that wait for the lock notice that.
+    /// Removes the file if it was created here and nothing could be written. Writers that wait for the lock notice that.
     pub fn remove_if_made(&self) {
         let is_empty = self.file.metadata().is_ok_and(|metadata| metadata.len() == 0);
         if self.is_made && is_empty && self.is_there() {
@@ -107,7 +107,7 @@ impl<'a> Locked<'a> {
         }
     }
 
-    /// What the file holds; `None`: a new file has to replace it.
+    /// Opens the archive in the file; `None`: a new file has to replace it.
     pub fn archive(&self, root: &Path) -> Result<Option<Archive>, Error> {
         let map = |end| Archive::of(&self.file, end, root).map_err(Error::io("map", self.path));
         match Found::in_file(&self.file).map_err(Error::io("read", self.path))? {
@@ -119,7 +119,7 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// The mode of a directory that is made for an archive: private where it is Snapboot's own; an application's `tmp/cache` is for others, too.
+/// The mode of a directory created for an archive: private if it is Snapboot's own; an application's `tmp/cache` is for others, too.
 fn mode_of(directory: &Path) -> u32 {
     match directory.ends_with(OWN_FOLDER) {
         true => 0o700,
@@ -127,7 +127,7 @@ fn mode_of(directory: &Path) -> u32 {
     }
 }
 
-/// Writing beyond the limit would raise a signal that ends the process.
+/// Fails if the file may not grow that large: writing beyond the limit would raise a signal that ends the process.
 pub(crate) fn check_limit(path: &Path, size: u64) -> Result<(), Error> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if size > limit => Err(Error::Limit { path: path.to_owned(), limit }),

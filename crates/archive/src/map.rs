@@ -10,7 +10,7 @@ use memmap2::{Mmap, MmapOptions, UncheckedAdvice};
 /// Pages are at least this large (bytes). The kernel rounds to its own.
 const PAGE: usize = 4096;
 
-/// A file as it was when it was mapped, read-only and shared with every other process that maps it.
+/// A file as of its mapping, read-only and shared with every other process that maps it.
 pub(crate) struct Mapped(Mmap);
 
 impl Mapped {

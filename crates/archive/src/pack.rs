@@ -1,7 +1,7 @@
-//! Payloads that are compressed, many of them in one block: what boots together is alike, and gets smaller together.
+//! Compressed payloads, many of them in one block: payloads of one boot are alike, and compress better together.
 //!
-//! A block's plain content is the payloads one after the other, each at a multiple of 4. Compiled code has tables of ascending
-//! 32-bit numbers, which hardly compress. They are kept as differences, all lowest bytes first, then all second ones, and so on.
+//! A block's plain content is its payloads in sequence, each at a multiple of 4. Compiled code has tables of ascending 32-bit numbers,
+//! which hardly compress. They are stored as differences: all lowest bytes first, then all second ones, and so on.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ use crate::{MAX_BLOCK, MAX_PAYLOAD};
 
 /// The level of compression. A higher one makes a first boot slower and saves little.
 const LEVEL: i32 = 3;
-/// What differs from that level: shorter matches, which code has many of, and tables that stay in the CPU's cache. Larger ones
-/// would make an archive 0.3 % smaller and take a quarter longer.
+/// Changes to that level: shorter matches, which are frequent in code, and tables that stay in the CPU's cache. Larger ones would make an
+/// archive 0.3 % smaller and take a quarter longer.
 const PARAMETERS: [CParameter; 3] = [CParameter::HashLog(16), CParameter::ChainLog(16), CParameter::MinMatch(4)];
 
-/// A table with fewer numbers than this is left as it is.
+/// A table with fewer numbers than this stays as it is.
 const SHORTEST_RUN: usize = 8;
 
 /// The largest difference within a table.
@@ -30,16 +30,16 @@ const WIDEST_STEP: u32 = 0xffff;
 /// How many blocks a decoder keeps.
 const KEPT: usize = 4;
 
-/// Where a payload is among the blocks of a [`Packer`].
+/// The position of a payload among the blocks of a [`Packer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// Number of the block.
     pub block: usize,
-    /// Where the payload starts in its plain content (bytes).
+    /// The payload's offset in its plain content (bytes).
     pub offset: u32,
 }
 
-/// Makes blocks of payloads, in the order in which they come.
+/// Makes blocks of payloads, in the order of their arrival.
 #[derive(Default)]
 pub(crate) struct Packer<'a> {
     zstd: Option<Compressor<'static>>,
@@ -56,15 +56,15 @@ struct Block<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// A block is closed when it has this many bytes before compression: enough to be small, and little to decode for one payload.
+    /// A block is closed at this size before compression (bytes): large enough to compress well, small enough to decode for one payload.
     pub const FULL: usize = 400 << 10;
 
-    /// Bytes that a payload takes in a block.
+    /// The space of a payload in a block (bytes).
     pub fn room(payload_size: usize) -> usize {
         payload_size.next_multiple_of(4)
     }
 
-    /// Adds a payload. `None` when blocks cannot hold it.
+    /// Adds a payload. `None` if it is too large for a block.
     pub fn add(&mut self, payload: &[u8]) -> Option<Place> {
         if payload.len() as u64 > MAX_BLOCK / 2 {
             return None;
@@ -79,14 +79,14 @@ impl<'a> Packer<'a> {
         Some(place)
     }
 
-    /// Adds a block of another archive as it is. The answer is its number.
+    /// Adds a block of another archive as it is. Returns its number.
     pub fn keep(&mut self, block: &'a [u8]) -> Option<usize> {
         self.close()?;
         self.closed.push(Block { bytes: block.into(), payloads: usize::MAX });
         Some(self.closed.len() - 1)
     }
 
-    /// A payload is not wanted any more. A closed block is dropped with its last one.
+    /// Drops a payload. A closed block is dropped with its last payload.
     pub fn forget(&mut self, place: Place) {
         let Some(block) = self.closed.get_mut(place.block) else { return };
         block.payloads -= 1;
@@ -132,13 +132,13 @@ fn compressor() -> Option<Compressor<'static>> {
     Some(compressor)
 }
 
-/// Decodes payloads of archives one after the other. It keeps the blocks that it decoded last.
+/// Decodes payloads of archives one after the other. It keeps the most recently decoded blocks.
 #[derive(Default)]
 pub struct Decoder<'a> {
     zstd: Option<Decompressor<'static>>,
     /// A mapping whose blocks are not read again once they are decoded.
     mapped: Option<&'a Mapped>,
-    /// The last one used first.
+    /// Most recently used first.
     kept: Vec<Decoded<'a>>,
 }
 
@@ -148,13 +148,13 @@ struct Decoded<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// A decoder that gives memory back to the kernel where it has decoded what was mapped there.
+    /// A decoder that returns the mapped memory to the kernel after decoding.
     pub(crate) fn releasing(mapped: &'a Mapped) -> Self {
         Decoder { mapped: Some(mapped), ..Decoder::default() }
     }
 
-    /// The payload of an entry: in the mapping where it is stored as it is, else in the decoder's memory, until the next call.
-    /// `None` when it is damaged.
+    /// The payload of an entry: in the mapping if it is stored plain, else in the decoder's memory, until the next call. `None` if it is
+    /// damaged.
     pub fn decode(&mut self, entry: &Entry<'a>) -> Option<&[u8]> {
         match entry.encoding() {
             encoding::PLAIN => entry.plain(),
@@ -184,14 +184,14 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Whether a block is undamaged and worth copying when so many bytes of its plain content are still wanted.
+/// Whether a block is undamaged, and worth copying if this many bytes of its plain content are still wanted.
 pub(crate) fn is_nearly_full(block: &[u8], used: usize) -> bool {
     let Some(head) = head_of(block) else { return false };
     let size = head.plain_size as usize;
     size >= Packer::FULL / 2 && used >= size - size / 10
 }
 
-/// The head of a block whose checksum is right.
+/// The head of a block with a correct checksum.
 fn head_of(block: &[u8]) -> Option<BlockHead> {
     let head = BlockHead::decode(block.get(..BlockHead::SIZE)?);
     (checksum(&block[4..]) == head.block_sum).then_some(head)
@@ -224,7 +224,7 @@ fn unpack(zstd: &mut Option<Decompressor<'static>>, block: &[u8], plain: &mut Ve
     Some(())
 }
 
-/// Turns every table of ascending numbers into differences, and says where they are.
+/// Turns every table of ascending numbers into differences, and returns their positions.
 fn split(content: &mut [u8]) -> Vec<Run> {
     let (words, _) = content.as_chunks::<4>();
     let (mut runs, mut start) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! Where a program's files lie, and where its archive does. `ruby/lib/snapboot/archive` has the same rules; the cases of
+//! The locations of a program's files and of its archive. `ruby/lib/snapboot/archive` has the same rules; the cases of
 //! `tests/archive/places.json` test both.
 
 use std::ffi::{CStr, OsStr};
@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Debug)]
 pub(crate) struct Root(Vec<u8>);
 
-/// The folder of archives, in that of caches.
+/// The folder of archives, below the user's cache folder.
 pub(crate) const OWN_FOLDER: &str = "snapboot/archives";
 
-/// The longest path that the kernel takes, with its NUL (bytes).
+/// The kernel's maximum length of a path, with its NUL (bytes).
 const LONGEST_PATH: usize = 4096;
 
 impl Root {
@@ -41,8 +41,8 @@ impl Root {
         [start, rest].concat()
     }
 
-    /// Gives the path of a name to `look`, without an allocation. A path that the kernel would not take is given as an empty
-    /// one, at which there is nothing.
+    /// Passes the path of a name to `look`, without an allocation. A path too long for the kernel is passed as an empty one, at which
+    /// nothing exists.
     pub fn with_path<T>(&self, name: &[u8], look: impl FnOnce(&CStr) -> T) -> T {
         let [start, rest] = self.path(name);
         let (mut room, size) = ([0; LONGEST_PATH], start.len() + rest.len());
@@ -64,12 +64,12 @@ impl Root {
     }
 }
 
-/// The program whose archive it is.
+/// The program that the archive belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Application {
     /// The directory that names in the archive are relative to.
     pub root: PathBuf,
-    /// What distinguishes this program from others: the root, or the script of a program without Gemfile.
+    /// Identifies this program: the root, or the script of a program without Gemfile.
     anchor: PathBuf,
     has_gemfile: bool,
 }
@@ -101,20 +101,20 @@ impl Application {
         self.has_gemfile
     }
 
-    /// The program at that absolute path, whatever it is. Names in its archive are absolute: its files lie anywhere.
+    /// The program at that absolute path, of any kind. Names in its archive are absolute, since its files may lie anywhere.
     pub fn of_program(path: &Path) -> Self {
         Application { root: PathBuf::from("/"), anchor: path.to_owned(), has_gemfile: false }
     }
 
-    /// The program whose files lie in that directory, as if there were a Gemfile in it.
+    /// The program with files in that directory, as if it contained a Gemfile.
     pub fn at(directory: &Path) -> Self {
         let root = expand(directory, Path::new("/"));
         Application { anchor: root.clone(), root, has_gemfile: true }
     }
 
-    /// Where its archive is unless SNAPBOOT_ARCHIVE names another place: in `tmp/cache` of an application with a directory
-    /// `tmp`, else in the store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` when there is neither:
-    /// a home that does not exist is none, and is not made (users of services have one by name only), and nor is another user's.
+    /// The path of its archive unless SNAPBOOT_ARCHIVE names another: in `tmp/cache` of an application with a directory `tmp`, else in the
+    /// store below XDG_CACHE_HOME (`cache_home`) or `.cache` in HOME (`home`). `None` if there is neither: a home that does not exist does
+    /// not count, and is not created (service users have one by name only), and neither does another user's.
     pub fn place(&self, cache_home: Option<&OsStr>, home: Option<&OsStr>) -> Option<PathBuf> {
         // /tmp is shared by all users.
         let tmp = self.root.join("tmp");
@@ -138,7 +138,7 @@ fn is_bundle(directory: &&Path) -> bool {
     ["Gemfile", "gems.rb"].iter().any(|name| directory.join(name).is_file())
 }
 
-/// An absolute path without `.` and `..`, as Ruby's File.expand_path gives it.
+/// Makes a path absolute, without `.` and `..`, as Ruby's File.expand_path does.
 fn expand(path: &Path, cwd: &Path) -> PathBuf {
     use std::path::Component;
     let mut expanded = PathBuf::from("/");

@@ -20,11 +20,11 @@ impl Header {
 }
 
 record! {
-    /// The start of a segment. It is written last: before that the segment is not there.
+    /// The start of a segment. It is written last: until then the segment does not exist.
     pub struct SegmentHead {
         /// [`SegmentHead::MAGIC`].
         pub magic: [u8; 4],
-        /// CRC-32 of the fields behind this one.
+        /// CRC-32 of the fields after this one.
         pub head_sum: u32,
         /// Bytes of the whole segment, with this record: a multiple of 16.
         pub size: u64,
@@ -49,11 +49,11 @@ impl SegmentHead {
 }
 
 record! {
-    /// One place of an index.
+    /// One slot of an index.
     pub struct Slot {
         /// CRC-32 of the key.
         pub key_sum: u32,
-        /// Where it leads; 0: the place is free.
+        /// The place of the item; 0: the slot is free.
         pub place: u32,
     }
 }
@@ -61,9 +61,9 @@ record! {
 record! {
     /// The start of an entry. Its key, its inputs (rows, then names) and its payload follow.
     pub struct EntryHead {
-        /// CRC-32 of the fields behind this one, the key and the inputs.
+        /// CRC-32 of the fields after this one, the key and the inputs.
         pub head_sum: u32,
-        /// CRC-32 of the payload as it is stored.
+        /// CRC-32 of the payload as stored.
         pub payload_sum: u32,
         /// Bytes of the key.
         pub key_size: u32,
@@ -71,11 +71,11 @@ record! {
         pub inputs: u32,
         /// Bytes of the inputs: their rows and names.
         pub inputs_size: u32,
-        /// How the payload is stored: see `encoding`.
+        /// The encoding of the payload: see `encoding`.
         pub encoding: u32,
         /// Where the payload starts, from the start of the entry: a multiple of 16.
         pub payload_offset: u32,
-        /// Bytes of the payload as it is stored.
+        /// Bytes of the payload as stored.
         pub payload_size: u32,
         /// Bytes of the payload after decoding.
         pub plain_size: u32,
@@ -83,7 +83,7 @@ record! {
 }
 
 record! {
-    /// A packed payload: where it is.
+    /// The position of a packed payload.
     pub struct Packed {
         /// Where its block starts, from the start of the segment, divided by 16.
         pub block: u32,
@@ -97,7 +97,7 @@ record! {
 record! {
     /// The start of a block of packed payloads. One frame of Zstandard follows.
     pub struct BlockHead {
-        /// CRC-32 of the fields behind this one and the frame.
+        /// CRC-32 of the fields after this one and the frame.
         pub block_sum: u32,
         /// Bytes of the frame.
         pub size: u32,
@@ -109,7 +109,7 @@ record! {
 }
 
 record! {
-    /// A table of ascending numbers in a block's plain content, which is kept as differences.
+    /// A table of ascending numbers in a block's plain content, which is stored as differences.
     pub struct Run {
         /// Where it starts in the plain content.
         pub offset: u32,
@@ -119,9 +119,9 @@ record! {
 }
 
 record! {
-    /// Something that an entry depends on.
+    /// An input of an entry.
     pub struct Input {
-        /// What it is: see `input_kind`.
+        /// Its kind: see `input_kind`.
         pub kind: u32,
         /// Bytes of its name.
         pub name_size: u32,
@@ -146,19 +146,19 @@ record! {
     }
 }
 
-/// How a payload is stored.
+/// The encodings of payloads.
 pub mod encoding {
-    /// As it is.
+    /// Plain.
     pub const PLAIN: u32 = 0;
-    /// In a block, together with others: the payload in the entry says where.
+    /// In a block, together with others: the payload in the entry gives the position.
     pub const PACKED: u32 = 1;
 }
 
-/// What an input is.
+/// The kinds of inputs.
 pub mod input_kind {
     /// A regular file.
     pub const FILE: u32 = 1;
-    /// A directory: the names in it, with what they are.
+    /// A directory: the names in it, with their kinds.
     pub const DIRECTORY: u32 = 2;
     /// A path at which there is nothing.
     pub const ABSENT: u32 = 3;
@@ -168,13 +168,13 @@ pub mod input_kind {
     pub const UNSET: u32 = 5;
 }
 
-/// What a name in a directory is.
+/// The kinds of names in a directory.
 pub mod name_kind {
     /// A regular file.
     pub const FILE: u8 = 1;
     /// A directory.
     pub const DIRECTORY: u8 = 2;
-    /// A symbolic link; where it leads to is not recorded.
+    /// A symbolic link; its target is not recorded.
     pub const LINK: u8 = 3;
     /// Anything else.
     pub const OTHER: u8 = 4;

@@ -1,4 +1,4 @@
-//! Replacing a file: one segment, without superseded entries, within its bound.
+//! Replaces a file by one with a single segment, without superseded entries, within its bound.
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -19,22 +19,21 @@ use crate::records::input_kind;
 use crate::segment;
 use crate::FIRST_SEGMENT;
 
-/// What [`prune`] did.
+/// The result of [`prune`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pruned {
-    /// Entries before, superseded and damaged ones too.
+    /// Entries before, including superseded and damaged ones.
     pub before: usize,
-    /// Entries afterwards.
+    /// Entries after.
     pub after: usize,
     /// Size of the file before (bytes).
     pub size_before: u64,
-    /// Size of the file afterwards (bytes).
+    /// Size of the file after (bytes).
     pub size_after: u64,
 }
 
-/// Rewrites an archive: without superseded and damaged entries, without those whose sources are gone, and, beyond `bound`
-/// bytes, without the oldest. `root`: where the application is now; without it nothing that is named relative to it is taken
-/// to be gone.
+/// Rewrites an archive: without superseded and damaged entries, without those whose sources are gone, and, beyond `bound` bytes, without
+/// the oldest. `root`: the application's current path; without it, files named relative to it are never taken to be gone.
 pub fn prune(path: &Path, root: Option<&Path>, bound: u64) -> Result<Pruned, Error> {
     let locked = Locked::existing(path)?;
     // The error names another version, or a missing file.
@@ -47,7 +46,7 @@ pub fn prune(path: &Path, root: Option<&Path>, bound: u64) -> Result<Pruned, Err
     Ok(Pruned { before, after: done.entries, size_before, size_after: done.size })
 }
 
-/// What [`replace`] did.
+/// The result of [`replace`].
 pub(crate) struct Replaced {
     /// Entries in the new file.
     pub entries: usize,
@@ -55,7 +54,7 @@ pub(crate) struct Replaced {
     pub size: u64,
 }
 
-/// Writes a new file with the entries `live`, oldest first, and `new` ones behind them, and replaces the old one.
+/// Replaces the file with a new one that has the entries `live`, oldest first, followed by `new` ones.
 pub(crate) fn replace<'a>(
     locked: &Locked<'_>,
     root: Option<&Root>,
@@ -75,7 +74,7 @@ pub(crate) fn replace<'a>(
     let mut segment = new.segment(seconds()).ok_or_else(too_large)?;
 
     let most = bound.saturating_sub(FIRST_SEGMENT);
-    // Some room, so that the next entries do not cause another rewrite at once.
+    // Some space, so that the next entries do not cause another rewrite at once.
     let mut room = most - most / 4;
     while segment.len() as u64 > most && room > 0 {
         let mut kept = segment::alone(&segment);
@@ -115,7 +114,7 @@ fn keep_youngest(entries: &mut Vec<Entry<'_>>, room: u64) {
     });
 }
 
-/// Whether a file or directory that an entry was made of is not there any more.
+/// Whether a file or directory among an entry's inputs does not exist any more.
 fn is_gone(entry: &Entry<'_>, root: Option<&Root>) -> bool {
     entry.inputs().any(|row| {
         let name = entry.name_of(&row);
@@ -140,7 +139,7 @@ fn put_in_place(path: &Path, segment: &[u8], old: &Metadata) -> Result<(), Error
     })
 }
 
-/// Removes the file that a killed writer left: only the holder of the lock comes here. Anything else is not ours to remove.
+/// Removes the file of a killed writer: only the holder of the lock gets here. A file of any other kind is not ours to remove.
 fn remove_left_over(new: &Path) -> Result<(), Error> {
     is_replaceable(new)?;
     match std::fs::remove_file(new) {
@@ -154,7 +153,7 @@ fn write_new(new: &Path, segment: &[u8], old: &Metadata) -> io::Result<()> {
     let mut file = File::from(rustix::fs::open(new, flags, Mode::RUSR | Mode::WUSR)?);
     file.write_all(&build::first_page())?;
     file.write_all(segment)?;
-    // Whoever could read the old file can read the new one.
+    // Users who could read the old file can read the new one.
     file.set_permissions(old.permissions())?;
     // An empty file has nothing to lose.
     if old.len() > 0 {

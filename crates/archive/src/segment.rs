@@ -1,4 +1,4 @@
-//! One segment of the file: what one writer appended at once.
+//! One segment of the file: the entries that one writer appended together.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +13,12 @@ use crate::key::Scope;
 use crate::records::{SegmentHead, Slot};
 use crate::{ALIGNMENT, FIRST_SEGMENT};
 
-/// A segment whose head is right, without its file.
+/// A segment with a correct head, without its file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
     /// Its head.
     pub head: SegmentHead,
-    /// Whether the index is right, too. Otherwise nothing is found in the segment.
+    /// Whether the index is correct, too. Otherwise look-ups find nothing in the segment.
     pub is_whole: bool,
     /// Where it starts in the file (bytes).
     start: usize,
@@ -28,12 +28,12 @@ pub(crate) struct Segment {
     end: usize,
 }
 
-/// There are bytes whose checksum is wrong.
+/// Some bytes have a wrong checksum.
 #[derive(Debug)]
 pub(crate) struct Damaged;
 
 impl Segment {
-    /// The segment that starts there.
+    /// Parses the segment that starts there.
     pub fn parse(file: &[u8], start: usize) -> Option<Self> {
         let head = whole_head(file.get(start..)?.first_chunk()?)?;
         let end = start.checked_add(usize::try_from(head.size).ok()?)?;
@@ -64,7 +64,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// All entries in the order in which they lie, with `Err` for each damaged one.
+    /// All entries in the order of the file, with `Err` for each damaged one.
     pub fn entries<'a>(&self, file: &'a [u8]) -> impl Iterator<Item = Result<Entry<'a>, Damaged>> {
         let mut places: Vec<u32> = self.index(file).iter().flat_map(|index| index.all()).collect();
         places.sort_unstable();
@@ -82,7 +82,7 @@ impl Segment {
     }
 }
 
-/// The head in these bytes, if it can be one.
+/// The head in these bytes, if it is valid.
 fn whole_head(fields: &[u8; SegmentHead::SIZE]) -> Option<SegmentHead> {
     let head = SegmentHead::decode(fields);
     let is_whole = head.magic == SegmentHead::MAGIC && head.head_sum == checksum(&fields[8..]);
@@ -90,7 +90,7 @@ fn whole_head(fields: &[u8; SegmentHead::SIZE]) -> Option<SegmentHead> {
     (is_whole && is_possible && head.size.is_multiple_of(ALIGNMENT)).then_some(head)
 }
 
-/// Where the last segment of a file ends (bytes). A file that is shorter than where the first should start has that as its end.
+/// The end of a file's last segment (bytes). If the file ends before the place of the first segment, that is the end.
 pub(crate) fn end_of_segments(file: &File) -> io::Result<u64> {
     let (mut end, size) = (FIRST_SEGMENT, file.metadata()?.len());
     let mut fields = [0; SegmentHead::SIZE];
@@ -113,12 +113,12 @@ pub(crate) fn segments(file: &[u8]) -> Vec<Segment> {
     found
 }
 
-/// The entries of a segment that is in no file yet.
+/// The entries of a segment that has not been written yet.
 pub(crate) fn alone(segment: &[u8]) -> Vec<Entry<'_>> {
     Segment::parse(segment, 0).iter().flat_map(|parsed| parsed.entries(segment)).filter_map(Result::ok).collect()
 }
 
-/// Whether there are that many bytes from `offset` on: they are in `room` then.
+/// Whether there are that many bytes from `offset` on: they are then in `room`.
 pub(crate) fn read_at(file: &File, offset: u64, room: &mut [u8]) -> io::Result<bool> {
     match file.read_exact_at(room, offset) {
         Ok(()) => Ok(true),

@@ -1,7 +1,7 @@
-//! Directories and all that is below them, as one input that has changed or has not.
+//! Directories and everything below them, as one input that has changed or has not.
 //!
-//! Some answers depend on hundreds of directories: which libraries there are, which time zones. As inputs of an entry these would
-//! be larger than the answer, so such an entry keeps the paths and one digest of their states.
+//! Some answers depend on hundreds of directories: which libraries exist, which time zones. As inputs of an entry these would be larger
+//! than the answer, so such an entry stores the paths and one digest of their states.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -18,20 +18,19 @@ use crate::identity;
 /// The paths of a larger tree are not worth storing.
 const MAX_PATHS: usize = 10_000;
 
-/// What the names below some directories depend on, and the state of that.
+/// The paths that the names below some directories depend on, and their state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// The paths of these directories, of all directories below them, and of the links in them if these are followed, each with
-    /// a NUL behind it.
+    /// The paths of these directories, of all directories below them, and of the links in them if these are followed, each with a NUL after
+    /// it.
     pub paths: Vec<u8>,
-    /// What [`tree_state`] says of them.
+    /// The result of [`tree_state`] for them.
     pub state: [u8; 32],
 }
 
 impl Tree {
-    /// Lists the directories below `roots`; with `links`, also those that links lead to. `None` where something has
-    /// changed so recently, or changes meanwhile, that a later change might not show. An error where a directory cannot be read, or
-    /// there are too many.
+    /// Lists the directories below `roots`; with `links`, also those that links lead to. `None` if something has changed so recently, or
+    /// changes meanwhile, that a later change might not show. An error if a directory cannot be read, or there are too many.
     pub fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Result<Option<Self>> {
         let began = identity::now();
         let paths = list(roots, links)?;
@@ -39,8 +38,8 @@ impl Tree {
     }
 }
 
-/// The state that the paths of a [`Tree`] are in: another one as soon as a name is added or removed, or another thing is at one
-/// of the paths. `None` where that has just happened, or these are no paths.
+/// The state of the paths of a [`Tree`]: it differs as soon as a name is added or removed, or a path leads to another file. `None` if that
+/// has just happened, or these are no paths.
 pub fn tree_state(paths: &[u8]) -> Option<[u8; 32]> {
     state_before(paths, identity::now())
 }
@@ -84,7 +83,7 @@ fn list<'a>(roots: impl IntoIterator<Item = &'a Path>, links: bool) -> io::Resul
     Ok(paths)
 }
 
-/// The state, if all of it is older than that moment by what a change takes to show (nanoseconds since 1970).
+/// The state, if all of it is older than that moment by the time a change takes to show (nanoseconds since 1970).
 fn state_before(paths: &[u8], moment: i64) -> Option<[u8; 32]> {
     let mut digest = Sha256::new();
     let mut rest = paths;

@@ -1,4 +1,4 @@
-//! Appending to an archive: one writer at a time, at the end of the file, the head of the new segment last.
+//! Appends to an archive: one writer at a time, at the end of the file, the head of the new segment last.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -22,23 +22,23 @@ use crate::rewrite;
 use crate::segment;
 use crate::MAX_SEGMENTS;
 
-/// What [`append`] did.
+/// The result of [`append`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Entries that were stored: not those that were already there, or whose inputs have changed since.
+    /// Stored entries, without those that already existed, or whose inputs have changed since.
     pub entries: usize,
-    /// Whether a new file took the place of the old one.
+    /// Whether a new file has replaced the old one.
     pub is_new_file: bool,
-    /// Size of the file afterwards (bytes).
+    /// Size of the file after that (bytes).
     pub size: u64,
 }
 
-/// Appends a batch to the archive at `path` of a program whose files lie below `root`; makes the archive, and the directories
-/// that lead to it, when there is none. The file does not grow beyond `bound` bytes: superseded entries go first, then those
-/// whose sources are gone, then the oldest.
+/// Appends a batch to the archive at `path` of a program with files below `root`; creates the archive, and its parent directories, if there
+/// is none. The file does not grow beyond `bound` bytes: superseded entries are dropped first, then those whose sources are gone, then the
+/// oldest.
 ///
-/// Reads the files that the entries depend on, and leaves out what changed since its maker saw it. Waits at most a second for
-/// other writers. Whatever goes wrong, the archive holds what it held before; where there was none, there is none.
+/// Reads the files that the entries depend on, and leaves out entries whose inputs have changed since their maker saw them. Waits at most a
+/// second for other writers. If it fails, the archive is unchanged, or still absent.
 pub fn append(path: &Path, root: &Path, batch: Batch, bound: u64) -> Result<Appended, Error> {
     let draft = batch.finish(&Root::new(root));
     let locked = Locked::create(path)?;
@@ -73,7 +73,7 @@ fn append_to(locked: &Locked<'_>, root: &Path, mut draft: Draft<'_>, bound: u64)
         let mut draft = Draft::default();
         draft.copy(&segment::alone(&segment));
         match replace(locked, own, Some(&archive), draft, bound) {
-            // No new file can be made in this directory; the old one may still grow.
+            // No new file can be created in this directory; the old one may still grow.
             Err(Error::Io { .. }) if !is_too_large => {}
             done => return done,
         }
@@ -102,9 +102,8 @@ fn is_mostly_superseded(archive: &Archive, superseding: &HashSet<Vec<u8>>, added
     used as u64 * 3 < (archive.size() - crate::FIRST_SEGMENT + added as u64) * 2
 }
 
-/// Writes a segment behind the end of a file, its head last. The file is not truncated when that fails: it may be mapped, and
-/// reading a truncated page ends a process (SIGBUS). So the space is reserved first (fallocate): where there is none nothing
-/// changes.
+/// Writes a segment after the end of a file, its head last. Does not truncate the file if that fails: it may be mapped, and reading a
+/// truncated page ends a process (SIGBUS). So the space is reserved first (fallocate): without space, nothing changes.
 fn write_behind(file: &File, end: u64, segment: &[u8]) -> io::Result<()> {
     let reserved = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, end, segment.len() as u64);
     // Not every file system can do that; for other errors the write below fails, too.

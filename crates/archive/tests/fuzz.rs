@@ -1,8 +1,8 @@
-//! Reads a great many damaged archives whose checksums are right again, so that the checks behind them are reached.
+//! Reads many damaged archives with corrected checksums, so that the checks behind these are reached.
 //!
-//! This is the fuzz target of fuzz/ with a driver that needs no nightly toolchain. The environment may say more (`make fuzz`
-//! does): `FUZZ_SEED`, another seed; `FUZZ_CASES`, how many cases; `FUZZ_CASE`, only this one; `FUZZ_CORPUS`, a directory to
-//! which seeds are written, for cargo-fuzz to start from.
+//! This is the fuzz target of fuzz/ with a driver that needs no nightly toolchain. Variables control it (`make fuzz` sets them):
+//! `FUZZ_SEED`, another seed; `FUZZ_CASES`, how many cases; `FUZZ_CASE`, only this one; `FUZZ_CORPUS`, a directory to which seeds are
+//! written, for cargo-fuzz to start from.
 
 #[path = "../../../fuzz/read_archive.rs"]
 mod read_archive;
@@ -13,7 +13,7 @@ use std::{env, fs, panic};
 use archive::{append, Batch, Context, Identity, Kind, NewEntry, NewInput, DEFAULT_BOUND};
 use fastrand::Rng;
 
-/// Cases without FUZZ_CASES.
+/// The number of cases without FUZZ_CASES.
 const CASES: u64 = 3000;
 
 fn number(name: &str) -> Option<u64> {
@@ -21,7 +21,7 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("expected a number in {name}, found {text:?}")))
 }
 
-/// An archive with something of everything, in two segments.
+/// An archive with every kind of record, in two segments.
 fn sample(directory: &Path) -> Vec<u8> {
     let (path, mut random) = (directory.join("sample"), Rng::with_seed(5));
     let file = directory.join("file");
@@ -52,7 +52,7 @@ fn sample(directory: &Path) -> Vec<u8> {
 fn spoiled(sample: &[u8], random: &mut Rng) -> Vec<u8> {
     let mut bytes = sample.to_vec();
     for _ in 0..random.usize(1..6) {
-        // Mostly behind the first page, half of which is nothing but zero.
+        // Mostly after the first page, half of which is zero.
         let at = if random.u8(..20) == 0 { random.usize(..16) } else { random.usize(4096..bytes.len()) };
         match random.u8(..6) {
             0 => bytes[at] = random.u8(..),
@@ -90,6 +90,6 @@ fn damaged_archives_do_no_harm() {
         });
     }
     println!("{count} cases of seed {seed}: {found} payloads let through");
-    // Damage that a first check always finds would test nothing else.
+    // If a first check found all damage, the others would be untested.
     assert!(found as u64 > count * 8 || count < 100, "{found} of {count} cases");
 }

@@ -1,8 +1,9 @@
-//! What is in directories, from their listings in the archive: whether a name exists without a system call for each, and real paths
+//! The contents of directories, from their listings in the archive: whether a name exists without a system call for each, and real paths
 //! without following each component.
 //!
-//! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not
-//! found, when the runtime says so ([`Directories::begin_round`]), and from time to time: so that the checks take at most a given share of the
+//! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not found,
+//! when the runtime asks for it ([`Directories::begin_round`]), and from time to time, so that the checks take at most a given share of the
+//! elapsed time.
 //! time that passes.
 
 use std::collections::HashMap;
@@ -43,12 +44,13 @@ pub struct NoRealPath;
 /// The estimated time of one check: a stat call.
 const LOOK: Duration = Duration::from_micros(2);
 
-/// How often listings are compared, whatever happens: checks take at most one part in this many of the time.
+/// How often listings are compared in any case: checks take at most one part in this many of the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
-    /// Nobody says when the program itself has changed a directory.
+    /// Nothing reports that the program itself has changed a directory.
     Unheard = 200,
-    /// The runtime says that, and searches itself for what was not found: what is left is that others put a file before the one that was.
+    /// The runtime reports that, and itself searches for names that were not found: only a file that others put before the found one may be
+    /// missed.
     Heard = 20_000,
 }
 
@@ -90,13 +92,13 @@ pub struct Directories {
     round: u32,
     /// The feature that was not found in this round. It may be looked up once more.
     missing: Option<Box<[u8]>>,
-    /// Directories compared in this round, and when it began.
+    /// Directories compared in this round, and the start of the round.
     looks: u32,
     began: Instant,
 }
 
 impl Directories {
-    /// None yet.
+    /// Starts without any.
     pub fn new(session: &mut Session, share: Share) -> Self {
         Directories {
             all: Vec::new(),
@@ -110,7 +112,7 @@ impl Directories {
         }
     }
 
-    /// A feature was not found, in a round that has only just begun.
+    /// Records that a feature was not found, in a round that has only just begun.
     pub fn note_missing(&mut self, feature: &[u8]) {
         self.missing = Some(feature.into());
     }
@@ -170,7 +172,7 @@ impl Directories {
         matches!(self.list(id, session), LookUp::Found(_))
     }
 
-    /// What is in a directory of that name, which is given in parts.
+    /// The type of that name, given in parts, in a directory.
     pub fn find(&mut self, id: DirectoryId, name: &[&[u8]], session: &mut Session) -> LookUp<FileKind> {
         match self.list(id, session) {
             LookUp::Found(list) => list.find(name).map_or(LookUp::NotFound, LookUp::Found),
@@ -191,8 +193,8 @@ impl Directories {
         }
     }
 
-    /// The first directory below one of the roots, in the directories of the path `components`, that has a file of that name, which
-    /// is given in parts.
+    /// The first directory below one of the roots, in the directories of the path `components`, that has a file of that name, given in
+    /// parts.
     pub fn search(
         &mut self,
         roots: &[DirectoryId],
@@ -243,7 +245,7 @@ impl Directories {
         name: &[u8],
         session: &mut Session,
     ) -> Result<Option<Vec<u8>>, NoRealPath> {
-        // Where look-ups are switched off there are no listings.
+        // If look-ups are switched off, there are no listings.
         if !session.parts.lookups || self.find(id, &[name], session) != LookUp::Found(FileKind::File) {
             let path = self.path_in(id, name);
             let real = real_path(&path).ok_or(NoRealPath)?;

@@ -1,8 +1,8 @@
-//! The boot of a process with an archive: look-ups in it, additions to it, and what directories contain. Whatever runtime boots: it
-//! keeps its [`Session`] where only one thread at a time can reach it.
+//! The boot of a process with an archive: look-ups in it, additions to it, and the contents of directories. Any runtime keeps its
+//! [`Session`] where only one thread at a time can reach it.
 //!
-//! What a session adds is written by a thread of its own, and before the process ends or forks; the runtime calls [`flush`] where
-//! the end passes by the handlers of its exit.
+//! A thread of the session writes its additions, as do hooks before the process ends or forks. The runtime calls [`flush`] if its end
+//! bypasses its exit handlers.
 
 mod directories;
 mod process;
@@ -25,7 +25,7 @@ pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath, S
 pub use queue::{flush, flush_at_exit};
 use queue::{Queue, Target};
 
-/// What happened at look-ups, for SNAPBOOT_STATS.
+/// Counts of look-ups by result, for SNAPBOOT_STATS.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counters {
     /// Entries that hold.
@@ -38,7 +38,7 @@ pub struct Counters {
     pub revalidated: usize,
 }
 
-/// The parts of a program's start that are served besides what the program itself looks up.
+/// Parts of a program's start that are served besides look-ups by the program itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     /// Compiled code.
@@ -47,7 +47,7 @@ pub struct Parts {
     pub lookups: bool,
 }
 
-/// The result of a look-up, as an event.
+/// The result of a look-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The entry holds.
@@ -63,7 +63,7 @@ pub enum Event {
 /// How the user wants archives to be used.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The archive's place: relative to the working directory; `off`: none. `None`: where [`Application::place`] says.
+    /// The archive's path, relative to the working directory; `off` for none. `None`: the path of [`Application::place`].
     pub place: Option<PathBuf>,
     /// How inputs are compared.
     pub policy: Policy,
@@ -85,7 +85,7 @@ pub struct Session {
     decoder: Decoder<'static>,
     /// Each context and kind that was looked up.
     scopes: Vec<(Context, Kind, Scope)>,
-    /// What happened so far.
+    /// Counts so far.
     pub counters: Counters,
     /// Only these parts are read and written.
     pub parts: Parts,
@@ -102,7 +102,7 @@ impl Parts {
 }
 
 impl Settings {
-    /// Reads them from the environment. `Err` says which variable has another form.
+    /// Reads them from the environment. `Err` names the variable with another form.
     pub fn read() -> Result<Self, String> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let policy = match variable("SNAPBOOT_ARCHIVE_POLICY") {
@@ -118,8 +118,7 @@ impl Settings {
 }
 
 impl Session {
-    /// Opens the archive of an application that starts in the working directory `cwd`, or prepares to make it. `Err` says why there
-    /// is none.
+    /// Opens the archive of an application that starts in the working directory `cwd`, or prepares to create it. `Err`: why there is none.
     pub fn open(settings: Settings, application: Application, cwd: &Path) -> Result<Self, String> {
         let variable = |name| std::env::var_os(name);
         let path = match &settings.place {
@@ -130,7 +129,7 @@ impl Session {
             )?,
         };
         let root = application.root;
-        // Whoever can change the program's own directory has it execute their code anyway.
+        // Users who can change the program's own directory can execute code in it anyway.
         let place =
             if root == Path::new("/") { trust::check_place(&path) } else { trust::check_place_below(&root, &path) };
         place.map_err(|refusal| refusal.to_string())?;
@@ -162,12 +161,12 @@ impl Session {
         })
     }
 
-    /// Where the archive is, or will be.
+    /// The path of the archive.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Drops what was read of the archive from this process' memory. It is read again where it is needed.
+    /// Drops the archive's pages from this process' memory. They are read again on demand.
     pub fn release(&self) {
         if let Some(archive) = self.archive {
             archive.release();
@@ -179,7 +178,7 @@ impl Session {
         &self.root
     }
 
-    /// Whether what is added will be written.
+    /// Whether additions will be written.
     pub fn is_written(&self) -> bool {
         self.open_queue().is_some()
     }
@@ -205,8 +204,8 @@ impl Session {
         })
     }
 
-    /// The entry of that name, if all its inputs are as they were. `name`: an absolute path, mostly, or any other name. `known`:
-    /// the identity of the file at that path, where the caller has just checked it.
+    /// The entry of that name, if all its inputs are unchanged. `name`: mostly an absolute path. `known`: the identity of the file at that
+    /// path, if the caller has just checked it.
     pub fn find(&mut self, scope: usize, name: &[u8], known: Option<&Identity>) -> (Event, Option<Entry<'static>>) {
         if !self.parts.serve(self.scopes[scope].1) {
             return (Event::Miss, None);
@@ -220,7 +219,7 @@ impl Session {
             }
             Freshness::Revalidated => {
                 self.counters.revalidated += 1;
-                // With the policy `content` times never count, so there is nothing to store.
+                // With the policy `content`, times never count, so there is nothing to store.
                 if self.policy == Policy::Check {
                     if let Some(queue) = self.open_queue() {
                         queue.again(&entry);
@@ -235,7 +234,7 @@ impl Session {
         }
     }
 
-    /// The payload of an entry of Snapboot's own, which no counter counts.
+    /// The payload of an entry of Snapboot's own, which is not counted.
     pub fn recall(&mut self, scope: usize, name: &[u8]) -> Option<&[u8]> {
         let archive = self.archive?;
         let entry = archive.find(&self.scopes[scope].2, &archive.name(name))?;
@@ -252,7 +251,7 @@ impl Session {
         self.decoder.decode(entry)
     }
 
-    /// Whether an entry that depends on that file alone is going to be stored, and has not been queued already. `path` is its name.
+    /// Whether an entry that depends on that file alone should be stored, and has not been queued already. `path` is its name.
     pub fn wants(&self, scope: usize, path: &[u8], identity: &Identity) -> bool {
         let inputs = [NewInput::File(path.to_vec(), *identity)];
         let queue = self.open_queue().filter(|_| identity.is_settled);

@@ -1,4 +1,4 @@
-//! What the C library does for a process as a whole: forks, threads and signals.
+//! Process-wide functions of the C library: forks, threads and signals.
 #![allow(unsafe_code)]
 
 use std::mem::MaybeUninit;
@@ -6,8 +6,8 @@ use std::thread::{Builder, JoinHandle};
 
 use channel::Request;
 
-/// Has the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around
-/// what starts another program at once (`system`, `spawn`), which shares the memory until then.
+/// Makes the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around functions
+/// that start another program at once (`system`, `spawn`), which share the memory until then.
 pub fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {
     // SAFETY: three functions without arguments, in a library that is never unloaded.
     unsafe {
@@ -25,7 +25,7 @@ pub fn is_about_to_freeze() -> bool {
     size == 1 && answer == *b"1"
 }
 
-/// Has the C library call this function when the process ends by `exit`, behind everything that the runtime does at its end.
+/// Makes the C library call this function when the process ends by `exit`, after everything that the runtime does at its end.
 pub fn at_exit(work: extern "C" fn()) {
     // SAFETY: a function without arguments, in a library that is never unloaded.
     unsafe {
@@ -33,7 +33,7 @@ pub fn at_exit(work: extern "C" fn()) {
     }
 }
 
-/// Gives freed memory back to the kernel, which the C library would keep for later.
+/// Returns freed memory to the kernel, which the C library would otherwise keep.
 pub fn give_memory_back() {
     // SAFETY: it may be called at any time; other threads that need memory wait meanwhile.
     unsafe {
@@ -41,7 +41,7 @@ pub fn give_memory_back() {
     }
 }
 
-/// Starts a thread that handles no signals: they are for the program's threads. `None`: there cannot be another one.
+/// Starts a thread that handles no signals: they are for the program's threads. `None`: no further thread can be started.
 pub fn start_thread(stack: usize, work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     let (mut all, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
     // SAFETY: both have room for a set of signals, which the first call fills and the second gets.

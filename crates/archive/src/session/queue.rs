@@ -1,8 +1,8 @@
-//! The entries that wait to be written to the archive. They are written once nothing new has come for a while, from time to time
-//! in a long boot, and before this process ends, forks or executes another program.
+//! The entries that wait to be written to the archive. They are written once no new entry has arrived for a while, from time to time in a
+//! long boot, and before this process ends, forks or executes another program.
 //!
-//! The first two are done by a thread that exists only while entries wait. It never calls the runtime, handles no signals,
-//! and ends before a fork. Where memory is limited there is no thread, only the other writes.
+//! A thread does the first two. It exists only while entries wait, never calls the runtime, handles no signals, and ends before a fork. If
+//! memory is limited there is no thread, only the other writes.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -18,16 +18,16 @@ use crate::entry::Entry;
 use crate::key::Scope;
 use crate::write::append;
 
-/// A boot that queues nothing for so long has ended, or pauses.
+/// A boot that queues nothing for this long has ended, or pauses.
 const CALM: Duration = Duration::from_millis(500);
 
 /// The longest wait of the first entry. Doubled each time it is reached, since each write adds a segment.
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// The thread's stack. Only the paths of the files that it reads take room there.
+/// The thread's stack. It holds only the paths of the files that the thread reads.
 const STACK: usize = 256 << 10;
 
-/// Where to write.
+/// The archive to write to.
 pub struct Target {
     pub path: PathBuf,
     pub root: PathBuf,
@@ -35,7 +35,7 @@ pub struct Target {
     pub bound: u64,
 }
 
-/// Entries that wait. It lives as long as the process, which may fork at any time.
+/// Waiting entries. The queue lives as long as the process, which may fork at any time.
 pub struct Queue {
     target: Target,
     /// `None`: nothing is written any more.
@@ -49,14 +49,14 @@ struct State {
     first: Instant,
     last: Instant,
     longest: Duration,
-    /// False where the program's memory is limited: a thread takes some of it.
+    /// False if the program's memory is limited: a thread takes some of it.
     may_have_thread: bool,
     thread: Option<JoinHandle<()>>,
     /// The thread has ended, or will end without looking at the batch again.
     is_over: bool,
     is_writing: bool,
     is_to_stop: bool,
-    /// The fork that takes place freezes the process.
+    /// The current fork freezes the process.
     is_frozen: bool,
 }
 
@@ -65,7 +65,7 @@ type Held = MutexGuard<'static, Option<State>>;
 /// The queues of this process: one, unless it has several sessions.
 static QUEUES: Mutex<Vec<&'static Queue>> = Mutex::new(Vec::new());
 
-/// What a thread that forks holds meanwhile.
+/// Held by a thread while it forks.
 struct Forking {
     _queues: MutexGuard<'static, Vec<&'static Queue>>,
     states: Vec<Held>,
@@ -75,13 +75,13 @@ thread_local! {
     static FORKING: RefCell<Option<Forking>> = const { RefCell::new(None) };
 }
 
-/// Writes what waits in this process. `Err` says why that failed.
+/// Writes the waiting entries of this process. `Err`: why that failed.
 pub fn flush() -> Result<(), String> {
     let queues = queues().clone();
     queues.into_iter().map(|queue| queue.flush(queue.lock()).1).fold(Ok(()), Result::and)
 }
 
-/// Has that done when the process ends, for a runtime without handlers of its own that would be the last.
+/// Does that when the process ends, for a runtime whose own handlers would not be the last.
 pub fn flush_at_exit() {
     extern "C" fn flush_last() {
         let _ = flush();
@@ -94,7 +94,7 @@ fn queues() -> MutexGuard<'static, Vec<&'static Queue>> {
 }
 
 impl Queue {
-    /// Gets ready to write there.
+    /// Prepares to write there.
     pub fn open(target: Target) -> &'static Queue {
         let may_have_thread = [Resource::As, Resource::Data].into_iter().all(|of| getrlimit(of).current.is_none());
         let now = Instant::now();
@@ -119,7 +119,7 @@ impl Queue {
         queue
     }
 
-    /// Whether what is queued will be written.
+    /// Whether queued entries will be written.
     pub fn is_open(&self) -> bool {
         self.lock().is_some()
     }
@@ -129,12 +129,12 @@ impl Queue {
         self.change(|batch| batch.add(entry));
     }
 
-    /// Queues an entry once more, with the times that its inputs have now.
+    /// Queues an entry once more, with the current times of its inputs.
     pub fn again(&'static self, entry: &Entry<'_>) {
         self.change(|batch| batch.again(entry));
     }
 
-    /// Whether an entry of that name that depends on just these inputs was queued before.
+    /// Whether an entry of that name with exactly these inputs was queued before.
     pub fn has(&self, scope: &Scope, name: &[u8], inputs: &[NewInput]) -> bool {
         self.lock().as_ref().is_some_and(|state| state.batch.has(scope, name, inputs))
     }
@@ -155,7 +155,7 @@ impl Queue {
         if was_empty {
             state.first = state.last;
         }
-        // While another thread forks there must be none.
+        // While another thread forks, no thread may run.
         if state.is_over && state.may_have_thread && !state.is_to_stop {
             state.thread = process::start_thread(STACK, || self.serve());
             // A thread that could not be started is not tried again.
@@ -172,7 +172,7 @@ impl Queue {
             held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
         let done = match held.as_mut() {
-            // The lock keeps the thread away meanwhile.
+            // The lock keeps the thread away.
             Some(state) if !state.batch.is_empty() => self.write(state.batch.take()),
             _ => Ok(()),
         };
@@ -184,7 +184,7 @@ impl Queue {
         append(path, root, batch, *bound).map(drop).map_err(|error| error.to_string())
     }
 
-    /// What the thread does: writes when it is time to, and ends when nothing waits.
+    /// The thread's work: writes when it is time to, and ends when nothing waits.
     fn serve(&self) {
         let mut held = self.lock();
         while let Some(state) = held.as_mut() {
@@ -205,7 +205,7 @@ impl Queue {
             let batch = state.batch.take();
             state.is_writing = true;
             drop(held);
-            // The program is not concerned by an error: it runs as it would without an archive.
+            // An error does not concern the program: it runs as it would without an archive.
             let _ = self.write(batch);
             process::give_memory_back();
             held = self.lock();
@@ -216,8 +216,8 @@ impl Queue {
         }
     }
 
-    /// A child would inherit the waiting entries, a lock held by a thread that it does not have, and an open file. So everything
-    /// is written, and the thread ends.
+    /// A child would inherit the waiting entries, a lock held by a thread that it does not have, and an open file. So everything is
+    /// written, and the thread ends.
     fn before_fork(&'static self) -> Held {
         let mut held = self.lock();
         if let Some(state) = held.as_mut() {
@@ -247,8 +247,8 @@ extern "C" fn after_fork() {
     }
 }
 
-/// The parent keeps what could not be written. A thaw writes nothing: it sees the archive as it was when the process was frozen,
-/// so each start would store the same again.
+/// The parent keeps entries that could not be written. A thaw writes nothing: it sees the archive as of the freeze, so each start would
+/// store the same entries again.
 extern "C" fn after_fork_in_child() {
     FORKING.with_borrow_mut(|forking| {
         for held in forking.iter_mut().flat_map(|forking| &mut forking.states) {

@@ -1,9 +1,9 @@
-//! What is queued again and again takes the room of one, and what is written anew keeps the blocks that are still good.
+//! An entry queued repeatedly takes the space of one, and a rewrite keeps blocks that are still good.
 
 use super::support::*;
 use crate::*;
 
-/// Numbers that hardly get smaller, and are the same in every run.
+/// Numbers that hardly compress, and are the same in every run.
 fn noise(seed: u64, size: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     std::iter::repeat_with(|| random.u8(..)).take(size).collect()

@@ -1,4 +1,4 @@
-//! Archives stay small, and leave out what is of no use in the right order.
+//! Archives stay small, and drop useless entries in the right order.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ fn names(archive: &Archive) -> Vec<String> {
     code.map(|entry| String::from_utf8(entry.key().name.to_vec()).unwrap()).collect()
 }
 
-/// Noise, which does not get smaller.
+/// Noise, which does not compress.
 fn noise(size: usize) -> Vec<u8> {
     std::iter::repeat_with(|| fastrand::u8(..)).take(size).collect()
 }
@@ -64,7 +64,7 @@ fn beyond_the_bound_the_oldest_go_and_the_newest_stay() {
             let names = names(&archive);
             assert_eq!(*names.last().unwrap(), format!("./{name}"));
             assert!(names.len() >= 4 || number < 4, "{names:?}");
-            // Whatever is there is there without gaps.
+            // The entries that are left have no gaps.
             let first = number + 1 - names.len();
             assert_eq!(names[0], format!("./c{first}{suffix}"));
             assert!(archive
@@ -103,7 +103,7 @@ fn pruning_leaves_what_is_live() {
     store(&program, "a.rb", 300, DEFAULT_BOUND);
     store(&program, "z.rb", 300, DEFAULT_BOUND);
     fs::remove_file(program.path("gone.rb")).unwrap();
-    // Where nobody knows where the application is, nothing of it is taken to be gone.
+    // If the application's path is unknown, no source is taken to be gone.
     let done = prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap();
     assert_eq!((done.before, done.after), (7, 6));
     assert_eq!(names(&program.open()).len(), 4);

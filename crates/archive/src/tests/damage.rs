@@ -1,4 +1,4 @@
-//! Whatever happens to the bytes of an archive: what is found is what was stored last, or nothing. Never a panic.
+//! Whatever happens to the bytes of an archive, a look-up finds what was stored last, or nothing. It never panics.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use crate::*;
 /// Damaged archives that are read.
 const CASES: usize = 10_000;
 
-/// A program with an archive of three segments, and what is to be found in it.
+/// A program with an archive of three segments, and its expected entries.
 struct Sample {
     program: Program,
     bytes: Vec<u8>,
@@ -48,14 +48,14 @@ impl Sample {
         Sample { bytes: fs::read(program.archive_path()).unwrap(), program, newest, directory }
     }
 
-    /// Opens the archive with these bytes and asks for everything. How many entries were found.
+    /// Opens the archive with these bytes and looks up everything. Returns how many entries were found.
     fn read(&self, spoiled: &[u8]) -> usize {
         fs::write(self.program.archive_path(), spoiled).unwrap();
         let Ok(archive) = Archive::open(&self.program.archive_path(), self.program.root()) else { return 0 };
         let (mut found, mut decoder) = (0, Decoder::default());
         for (path, payload) in &self.newest {
             let Some(entry) = archive.find(&scope(), &archive.name(bytes(path))) else { continue };
-            // Whoever trusts an archive is not given what was superseded, either.
+            // The policy `trust` does not return superseded entries, either.
             for policy in [Policy::Check, Policy::Trust] {
                 if archive.check(&entry, policy, None) == Freshness::Fresh {
                     if let Some(decoded) = decoder.decode(&entry) {
@@ -88,7 +88,7 @@ fn damaged_archives_give_what_was_stored_or_nothing() {
         let mut spoiled = sample.bytes.clone();
         let at = random.usize(..spoiled.len());
         match random.u8(..8) {
-            // Cut off just where a segment ends it is an older state of itself.
+            // Cut off just where a segment ends, it is an older state of itself.
             0 if !segments.contains(&at) => spoiled.truncate(at),
             1 => spoiled[at..].iter_mut().take(random.usize(1..5000)).for_each(|byte| *byte = 0),
             2 => (0..20).for_each(|_| *random.choice(&mut spoiled).unwrap() = random.u8(..)),
@@ -100,7 +100,7 @@ fn damaged_archives_give_what_was_stored_or_nothing() {
         found += read;
         unscathed += usize::from(read == all);
     }
-    // Most damage must cost little, or nothing was tested behind the first check.
+    // Most damage must cost few entries, or nothing was tested behind the first check.
     assert!(found > CASES * all / 4, "{found} of {}", CASES * all);
     assert!(unscathed < CASES, "nothing was damaged");
 }

@@ -1,5 +1,5 @@
-//! Holds `docs/internals/archive-format.md` to the code: every record, kind and constant has its row there, and no row is left
-//! over.
+//! Compares `docs/internals/archive-format.md` with the code: every record, kind and constant has its row there, and there are no other
+//! rows.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is stored is found, fresh as long as nothing changed, and gone when anything did.
+//! A stored entry is found, fresh as long as nothing has changed, and gone when anything has.
 
 use std::fs;
 use std::thread::sleep;
@@ -48,7 +48,7 @@ fn the_newest_entry_counts() {
     let size = program.store(&[("a.rb", b"new")]).size;
     assert_eq!(payload(&program.open(), &file).unwrap(), b"new");
     assert_eq!(payload(&old, &file).unwrap(), b"old");
-    // What is there already is not stored again.
+    // An existing entry is not stored again.
     let again = program.store(&[("a.rb", b"new")]);
     assert_eq!((again.entries, again.size), (0, size));
 }
@@ -94,7 +94,7 @@ fn a_revalidated_entry_is_stored_again_with_the_new_times() {
     assert_eq!(archive.check(&entry, Policy::Check, None), Freshness::Fresh);
     assert_eq!(entry.plain(), Some(&b"code"[..]));
 
-    // What has changed meanwhile is not.
+    // An entry whose inputs have changed meanwhile is not.
     let mut batch = Batch::default();
     batch.again(&entry);
     fs::write(&file, "changed").unwrap();
@@ -130,7 +130,7 @@ fn every_kind_of_input_counts() {
         NewInput::Variable(b"SNAPBOOT_NO_SUCH_VARIABLE".to_vec(), None),
     ];
     for at in 0..inputs.len() {
-        // One input is other than the maker saw it.
+        // One input differs from what the maker saw.
         let mut batch = Batch::default();
         let mut inputs = inputs.clone();
         match &mut inputs[at] {

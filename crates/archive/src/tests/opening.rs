@@ -1,4 +1,4 @@
-//! Whose archives are used, and which files are left alone.
+//! Which archives are used, by owner and mode, and which files are left alone.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{chown, symlink, PermissionsExt};
@@ -11,7 +11,7 @@ fn open(path: &Path) -> Result<Archive, Error> {
     Archive::open(path, Path::new("/"))
 }
 
-/// What a writer is told.
+/// The error that a writer gets.
 fn write(path: &Path, program: &Program) -> Error {
     let mut batch = Batch::default();
     batch.add(code(&program.path("a.rb"), b"code"));
@@ -30,10 +30,10 @@ fn an_archive_is_made_for_its_owner_alone() {
     let program = sample();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&program.archive_path()), 0o600);
-    // The application's own folder is as it would make it.
+    // The application's own folder has the mode that the application would give it.
     fs::create_dir(program.path("own")).unwrap();
     assert_eq!(mode(&program.path("tmp/cache")), mode(&program.path("own")));
-    // One that was made readable stays so.
+    // An archive that was made readable stays so.
     fs::set_permissions(program.archive_path(), Permissions::from_mode(0o644)).unwrap();
     prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap();
     assert_eq!(mode(&program.archive_path()), 0o644);
@@ -88,7 +88,7 @@ fn what_is_no_archive_in_the_way_of_a_new_file_is_left_alone() {
     let error = prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap_err();
     assert!(matches!(error, Error::NotAnArchive(_)) && error.to_string().contains(".archive.new"), "{error}");
     assert_eq!(fs::read(&beside).unwrap(), b"notes");
-    // What a killed writer left is not in the way.
+    // Leftovers of a killed writer do no harm.
     for left in [&b""[..], &fs::read(program.archive_path()).unwrap()[..4300]] {
         fs::write(&beside, left).unwrap();
         prune(&program.archive_path(), None, DEFAULT_BOUND).unwrap();

@@ -1,4 +1,4 @@
-//! Where programs and their archives are: the cases that the Ruby front end is held to, too.
+//! The paths of programs and their archives: the Ruby front end is tested with the same cases.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn roots_and_places_are_as_the_table_says() {
     }
 }
 
-/// With the digest of what stands in braces in its place.
+/// Replaces the text in braces with its digest.
 fn with_digest(text: String) -> String {
     let Some((start, rest)) = text.split_once('{') else { return text };
     let (anchor, end) = rest.split_once('}').unwrap();

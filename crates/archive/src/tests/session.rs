@@ -1,4 +1,4 @@
-//! The session of a boot: what one start adds the next one finds.
+//! The session of a boot: the next start finds the entries of the previous one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::support::{bytes, context, Program};
 use crate::session::{flush, Directories, Event, LookUp, NoRealPath, Parts, Session, Settings, Share};
 use crate::{Application, FileKind, Kind, NewInput, Policy, DEFAULT_BOUND};
 
-/// A directory that has not changed in the last moments: this crate's.
+/// A directory that has not changed recently: this crate's.
 const SETTLED: &str = env!("CARGO_MANIFEST_DIR");
 
 fn settings() -> Settings {
@@ -26,7 +26,7 @@ fn find(session: &mut Session, name: &[u8]) -> (Event, Option<Vec<u8>>) {
     (event, entry.and_then(|entry| session.decode(&entry).map(<[u8]>::to_vec)))
 }
 
-/// Adds a memo that holds as long as there is nothing at a path.
+/// Adds a memo that holds as long as nothing exists at a path.
 fn add(session: &mut Session, name: &[u8], absent: &Path, payload: &[u8]) {
     let scope = session.scope(Kind::Memo, &context().description);
     session.add(scope, name.to_vec(), vec![NewInput::Absent(bytes(absent).to_vec())], payload.to_vec(), true);
@@ -41,7 +41,7 @@ fn what_one_start_adds_the_next_one_finds() {
     assert_eq!(find(&mut first, b"name"), (Event::Miss, None));
     add(&mut first, b"name", &absent, b"payload");
     flush().unwrap();
-    // It goes on with what was there when it began.
+    // It keeps the state of its beginning.
     assert_eq!(find(&mut first, b"name"), (Event::Miss, None));
     assert_eq!((first.counters.hits, first.counters.misses), (0, 2));
 
@@ -122,7 +122,7 @@ fn a_search_takes_the_first_root_that_has_the_file() {
     program.write("one/deep/other.rb", "");
     program.write("two/deep/name.rb", "");
     program.write("three/deep/name.rb", "");
-    // No file, though it has the name.
+    // A directory, though it has the name.
     fs::create_dir(program.path("one/deep/name.rb")).unwrap();
     let mut session = open(&program, settings()).unwrap();
     let mut directories = Directories::new(&mut session, Share::Unheard);
@@ -138,7 +138,7 @@ fn a_search_takes_the_first_root_that_has_the_file() {
     assert_eq!(search(b"name", &mut session), LookUp::Found(bytes(&program.path("two/deep/")).to_vec()));
     assert_eq!(search(b"other", &mut session), LookUp::Found(bytes(&program.path("one/deep/")).to_vec()));
     assert_eq!(search(b"neither", &mut session), LookUp::NotFound);
-    // A file made a moment ago is found: the times of a directory that has just changed say nothing.
+    // A file made a moment ago is found: the times of a directory that has just changed prove nothing.
     program.write("three/deep/neither.rb", "");
     assert_eq!(search(b"neither", &mut session), LookUp::Found(bytes(&program.path("three/deep/")).to_vec()));
 }

@@ -84,7 +84,7 @@ pub fn entry(kind: Kind, name: &[u8], inputs: Vec<NewInput>, payload: &[u8]) -> 
     NewEntry { kind, context: context(), name: name.to_vec(), inputs, payload: payload.to_vec(), compress: false }
 }
 
-/// Gives a file another mtime (and ctime) without another content.
+/// Gives a file another mtime (and ctime) with the same content.
 pub fn touch(path: &Path) {
     let file = fs::File::options().write(true).open(path).unwrap();
     file.set_modified(SystemTime::now() - Duration::from_secs(1000)).unwrap();

@@ -1,4 +1,4 @@
-//! The state of directories and what is below them: another one after every change of a name, and only then.
+//! The state of directories and everything below them: it differs after every change of a name, and only then.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::support::*;
 use crate::*;
 
-/// Asks until there is an answer: everything has settled.
+/// Asks until there is an answer, once everything has settled.
 fn settled<T>(ask: impl Fn() -> Option<T>) -> T {
     loop {
         match ask() {

@@ -1,6 +1,6 @@
 //! Many processes on one archive: writers, readers, writers that are killed, and disks that are full.
 //!
-//! The processes are this test program itself, told by a variable what to do.
+//! The processes are this test program itself; a variable tells it what to do.
 
 use std::env;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::*;
 const ROLE: &str = "SNAPBOOT_TEST_ROLE";
 const PLACE: &str = "SNAPBOOT_TEST_PLACE";
 
-/// What is stored for a file: told by its name, so that everybody can check it.
+/// The payload for a file, made from its name, so that any process can check it.
 fn payload(name: &str) -> Vec<u8> {
     let length = name.bytes().map(usize::from).sum::<usize>() * 7;
     name.bytes().cycle().take(length).collect()
@@ -28,13 +28,13 @@ fn new_entry(root: &Path, name: &str) -> NewEntry {
     NewEntry { compress: name.len().is_multiple_of(2), ..code(&path, &payload(name)) }
 }
 
-/// On the small disk, where there is one.
+/// On the small disk, if there is one.
 fn archive_in(root: &Path) -> PathBuf {
     let disk = root.join("disk");
     if disk.is_dir() { disk } else { root.to_owned() }.join("snapboot.archive")
 }
 
-/// Stores files, and comes again as long as others are writing.
+/// Stores files, and retries as long as others are writing.
 fn store(root: &Path, names: &[String]) -> Result<(), Error> {
     loop {
         let mut batch = Batch::default();
@@ -46,7 +46,7 @@ fn store(root: &Path, names: &[String]) -> Result<(), Error> {
     }
 }
 
-/// The names that are found, each with what was stored for it. Panics where it is something else.
+/// The names that are found, each with the right payload. Panics if a payload is wrong.
 fn found(root: &Path) -> Vec<String> {
     let Ok(archive) = Archive::open(&archive_in(root), root) else { return Vec::new() };
     let mut decoder = archive.decoder();
@@ -69,7 +69,7 @@ fn start(role: &str, root: &Path) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// What the other processes run. By itself it does nothing.
+/// The part that the other processes run. By itself it does nothing.
 #[test]
 fn a_process_of_these_tests() {
     let (Ok(role), Some(root)) = (env::var(ROLE), env::var_os(PLACE)) else { return };
@@ -147,7 +147,7 @@ fn fill(root: &Path) {
     assert!(error.to_string().contains("The disk (or the quota) is full"), "{error}");
     assert!(kept > 3 && found(root).len() == kept, "{kept} stored");
     assert!(Archive::open(&archive_in(root), root).unwrap().is_whole());
-    // Read-only it is as good.
+    // It works as well read-only.
     let remount = Command::new("mount").args(["-o", "remount,ro"]).arg(root.join("disk")).status();
     assert!(remount.unwrap().success());
     assert_eq!(found(root).len(), kept);
@@ -155,7 +155,7 @@ fn fill(root: &Path) {
     assert!(error.to_string().contains("read-only"), "{error}");
 }
 
-/// Stores on a disk that has no room from the start, and on one on which another process has not enough while others read.
+/// Stores on a disk that is full from the start, and on one where another process runs out of space while others read.
 fn full(root: &Path) {
     let disk = root.join("disk");
     let filled = disk.join("fill");
@@ -203,7 +203,7 @@ fn a_full_disk_gets_no_empty_archive_and_ends_no_reader() {
 fn on_a_small_disk(role: &str) {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("disk")).unwrap();
-    // Only who may mount can make a small disk.
+    // Only a user who may mount can make a small disk.
     let script = "mount -t tmpfs -o size=200k none \"$SNAPBOOT_TEST_PLACE/disk\" && exec \"$0\" --exact \
                   tests::writers::a_process_of_these_tests --nocapture";
     let mut command = Command::new("unshare");
@@ -217,7 +217,7 @@ fn on_a_small_disk(role: &str) {
     assert!(output.status.success(), "{said}");
 }
 
-/// Stores under a limit of the size of files.
+/// Stores under a limit on file sizes.
 fn limit(root: &Path) {
     use rustix::process::{setrlimit, Resource, Rlimit};
     store(root, &["before".to_owned()]).unwrap();
@@ -233,7 +233,7 @@ fn limit(root: &Path) {
     assert_eq!(found(root), ["before"]);
 }
 
-/// What lies behind the last segment may be cut off while somebody opens the archive, by a writer of an older release for example.
+/// Bytes behind the last segment may be cut off while a process opens the archive, for example by a writer of an older release.
 #[test]
 fn an_end_that_comes_and_goes_ends_no_reader() {
     let directory = tempfile::tempdir().unwrap();
@@ -246,7 +246,7 @@ fn an_end_that_comes_and_goes_ends_no_reader() {
         let _ = fs::remove_file(archive_in(root));
         append(&archive_in(root), root, batch, DEFAULT_BOUND).unwrap().size
     };
-    // The end of a page, so that none of what follows is left when that is cut off.
+    // The end of a page, so that cutting off the rest leaves none of it.
     let size = store_so_many(4096 - (store_so_many(4096) % 4096) + 4096);
     assert_eq!(size % 4096, 0);
     let file = fs::File::options().write(true).open(archive_in(root)).unwrap();
