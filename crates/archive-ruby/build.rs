@@ -1,4 +1,4 @@
-//! Links the unwinder in.
+//! Links the unwinder into the library.
 
 include!("../archive/unwinder.rs");
 

@@ -1,7 +1,7 @@
-//! The memory that CPython's small objects lie in, in pages that the kernel hands out by the megabyte.
+//! The memory for CPython's small objects, in huge pages.
 //!
-//! A boot makes tens of megabytes of objects and so takes thousands of page faults, one for each 4 KiB. Arenas that lie side by side in an
-//! area of huge pages take one for each 2 MiB.
+//! A boot creates tens of megabytes of objects and so takes thousands of page faults, one for each 4 KiB. Arenas side by side in an area of
+//! huge pages take one for each 2 MiB.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -29,10 +29,10 @@ extern "C" {
 
 /// The size of a huge page (bytes).
 pub const HUGE: usize = 2 << 20;
-/// What the kernel hands out at least (bytes), and `POOL_SIZE` of CPython's obmalloc.c, or a multiple.
+/// The smallest unit that the kernel hands out (bytes), and `POOL_SIZE` of CPython's obmalloc.c, or a multiple.
 const PAGE: usize = 4096;
 const POOL: usize = 16384;
-/// The size of the area (bytes): more than most boots take. What is not used of it takes no memory.
+/// The size of the area (bytes): more than most boots need. The unused part takes no memory.
 const AREA: usize = 64 << 20;
 
 struct Area {
@@ -49,12 +49,12 @@ unsafe impl Sync for Area {}
 
 static AREA_OF_ARENAS: OnceLock<Area> = OnceLock::new();
 
-/// Whether the process may have so much memory and no more.
+/// Whether the process' memory is limited.
 pub fn is_limited() -> bool {
     [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some())
 }
 
-/// Has arenas made in such an area from now on. Does nothing where memory is limited: the area counts as a whole.
+/// From now on, places arenas in such an area. Does nothing if memory is limited: the area counts as a whole.
 pub fn use_huge_pages(_: Python<'_>) {
     if is_limited() {
         return;
@@ -81,7 +81,7 @@ pub fn use_huge_pages(_: Python<'_>) {
     }
 }
 
-/// Gives the kernel back the pages that hold nothing yet, of the last huge page that was used.
+/// Returns the unused pages of the last used huge page to the kernel.
 pub fn trim(_: Python<'_>) {
     let Some(area) = AREA_OF_ARENAS.get() else { return };
     let used = area.start + area.used.load(Ordering::Relaxed);
@@ -93,16 +93,16 @@ pub fn trim(_: Python<'_>) {
     give_back(unused, used.next_multiple_of(HUGE));
 }
 
-/// Whether a pool of CPython's allocator has never been used: one that was has a head that is not zero.
+/// Whether a pool of CPython's allocator has never been used: a used one has a non-zero head.
 ///
 /// # Safety
-/// So much memory is there, and the interpreter's lock is held.
+/// The memory exists, and the caller holds the interpreter's lock.
 unsafe fn is_unused(pool: usize) -> bool {
     // SAFETY: as the caller says. It may be changed by other threads, in places where that does not matter: behind a head.
     (0..POOL / 8).all(|word| unsafe { (pool as *const u64).add(word).read_volatile() == 0 })
 }
 
-/// Gives the kernel back the whole pages of an area, which hold nothing.
+/// Returns the whole pages of an unused area to the kernel.
 pub fn give_back(start: usize, end: usize) {
     let start = start.next_multiple_of(PAGE);
     if start < end {

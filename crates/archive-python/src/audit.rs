@@ -1,4 +1,4 @@
-//! Events that CPython raises for auditing: who looks at all objects, and what the program itself does to directories.
+//! CPython's audit events: reads of all objects, and the program's own changes of directories.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -18,7 +18,7 @@ extern "C" {
     fn PySys_AddAuditHook(hook: Hook, data: *mut c_void) -> c_int;
 }
 
-/// What is called before somebody looks at all objects.
+/// Called before anybody reads all objects.
 type Listener = Box<dyn Fn(Python<'_>) -> PyResult<()> + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
@@ -30,36 +30,36 @@ const NONE: u8 = 0;
 const ONCE: u8 = 1;
 const ALWAYS: u8 = 2;
 
-/// Whether somebody has changed the working directory, or may since then have.
+/// Whether the working directory was changed, or may have been since.
 static HAS_MOVED: AtomicBool = AtomicBool::new(false);
 
-/// What is called with the path of each file that is opened to be read.
+/// Called with the path of each file that is opened for reading.
 static READS: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has `listener` called before anybody looks at all objects or at those that refer to one. Only the first one counts.
+/// Calls `listener` before anybody reads all objects or the referrers of one. Only the first listener counts.
 pub fn listen(python: Python<'_>, listener: Listener) {
     let _ = LISTENER.set(listener);
     watch(python);
 }
 
-/// Has `note` called with the path of each file that is opened to be read. Only the first one counts.
+/// Calls `note` with the path of each file that is opened for reading. Only the first one counts.
 pub fn listen_to_reads(python: Python<'_>, note: fn(&str)) {
     let _ = READS.set(note);
     watch(python);
 }
 
-/// Whether the program may have changed directories since this was asked last. From the first call of [`watch`] on.
+/// Whether the program may have changed directories since the last call, from the first call of [`watch`] on.
 pub fn has_changed() -> bool {
     CHANGES.compare_exchange(ONCE, NONE, Ordering::Relaxed, Ordering::Relaxed) != Err(NONE)
 }
 
-/// Whether the working directory may be another one than when the program began. Once it may, it is always so: an event comes before the change,
-/// and other threads run in between.
+/// Whether the working directory may differ from that of the program's start. Once it may, it always may: an event precedes the change, and
+/// other threads run in between.
 pub fn may_have_moved() -> bool {
     HAS_MOVED.load(Ordering::Relaxed)
 }
 
-/// Hears events from now on.
+/// Receives events from now on.
 pub fn watch(_: Python<'_>) {
     if IS_HOOKED.swap(true, Ordering::Relaxed) {
         return;
@@ -75,7 +75,7 @@ pub fn watch(_: Python<'_>) {
     }
 }
 
-/// Passes on the path, a str or bytes, in the arguments of the event `open`: it, the mode and the flags.
+/// Passes on the path, a str or bytes, from the arguments of the event `open`: path, mode and flags.
 fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
     let item = |index| arguments.cast::<PyTuple>().ok()?.get_item(index).ok();
     let (Some(path), Some(mode)) = (item(0), item(1).and_then(|mode| mode.cast_into_exact::<PyString>().ok())) else {
@@ -96,14 +96,14 @@ fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
 extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) }.to_bytes();
-    // A function of a library that ctypes finds may be the system's own.
+    // A library function that ctypes finds may be the system's own.
     if matches!(event, b"os.chdir" | b"ctypes.dlsym") {
         HAS_MOVED.store(true, Ordering::Relaxed);
     }
     let changes = match event {
         b"open" if is_for_writing(arguments) => ONCE,
         b"os.mkdir" | b"os.rename" | b"os.remove" | b"os.rmdir" | b"os.link" | b"os.symlink" => ONCE,
-        // What another process does is not heard of.
+        // Another process raises no events here.
         b"subprocess.Popen" | b"os.system" | b"os.posix_spawn" | b"os.spawn" | b"os.fork" | b"os.forkpty" => ALWAYS,
         b"os.startfile" | b"pty.spawn" => ALWAYS,
         _ => NONE,
@@ -124,13 +124,13 @@ extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_voi
             note_read(*note, &arguments);
         }
     } else if let Some(listener) = LISTENER.get() {
-        // An error would keep the program from doing what it is about to do.
+        // An error would prevent the program's next action.
         let _ = listener(python);
     }
     0
 }
 
-/// Whether the arguments of the event `open`, a path, a mode and flags, are those of a file that may be made.
+/// Whether the arguments of the event `open`, a path, a mode and flags, are those of a file that may be created.
 fn is_for_writing(arguments: *mut PyObject) -> bool {
     // SAFETY: CPython gives a tuple, and holds the interpreter's lock. What is taken out of it is borrowed.
     unsafe {

@@ -1,4 +1,4 @@
-//! What this process knows besides its archive.
+//! The state of this process besides its archive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,11 +8,11 @@ use crate::code::Code;
 use crate::cwd::Cwd;
 use crate::search::Endings;
 
-/// The boot of this process. Held only while its thread holds the interpreter's lock, and never while Python code runs: a child
-/// of a fork so finds it free.
+/// The boot of this process. Held only while its thread holds the interpreter's lock, and never while Python code runs, so a forked child
+/// finds it free.
 static BOOT: Mutex<Option<Boot>> = Mutex::new(None);
 
-/// An archive that is open, and what was seen of directories.
+/// An open archive, and the directories seen so far.
 pub struct Boot {
     pub session: Session,
     pub directories: Directories,
@@ -23,12 +23,12 @@ pub struct Boot {
     pub endings: Endings,
 }
 
-/// The boot, from [`set`] on.
+/// The boot, after a call of [`set`].
 pub fn hold() -> MutexGuard<'static, Option<Boot>> {
     BOOT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The boot of this process from now on.
+/// Sets the boot of this process.
 pub fn set(boot: Boot) {
     *hold() = Some(boot);
 }

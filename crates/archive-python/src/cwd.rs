@@ -1,7 +1,7 @@
 //! The working directory, which an empty entry of `sys.path` stands for.
 //!
-//! Python asks the kernel for it at each look-up. Here an answer holds for a round, as listings of directories do, and only while nobody
-//! has been heard to change the working directory.
+//! Python asks the kernel for it at each look-up. Here an answer holds for a round, as listings of directories do, and only while no event
+//! reports a change of the working directory.
 
 use std::env::current_dir;
 
@@ -12,12 +12,12 @@ use crate::audit;
 #[derive(Default)]
 pub struct Cwd {
     path: String,
-    /// The round in which it was asked for; 0: never.
+    /// The round of the last query; 0: never.
     round: u32,
 }
 
 impl Cwd {
-    /// Its path; `None` where there is none, or none that is UTF-8.
+    /// Its path; `None` if there is none, or if it is not UTF-8.
     pub fn path(&mut self, directories: &Directories) -> Option<&str> {
         if self.round != directories.round() || audit::may_have_moved() {
             self.round = 0;

@@ -1,11 +1,11 @@
-//! Data files that were parsed: what the text of a file that the program has read was parsed to.
+//! Parsed data files: the results of parsing texts of files that the program has read.
 //!
-//! An entry is found by the path of a file that was opened a moment ago, and holds only for the very text, which is compared by its
-//! SHA-256: whatever the program has done to the file's content, or got from elsewhere, it gets what parsing would give. What is not the
-//! content of a file is never kept. That, and a bound on vain looks, is why a program that parses a million answers from a network
-//! neither fills its archive nor waits for it.
+//! An entry is found by the path of a file that was opened a moment ago, and holds only for the exact text, which is compared by its
+//! SHA-256: whatever the program has done to the file's content, or got from elsewhere, it gets the result of parsing. A text that is not
+//! the content of a file is never stored. For that reason, and because of a limit on futile look-ups, a program that parses a million
+//! answers from a network neither fills its archive nor waits for it.
 //!
-//! The payload: SHA-256, bytes of the text, where its document ends (both 8 bytes), and the document (see [`crate::notation`]).
+//! The payload: SHA-256, bytes of the text, the end of its document (both 8 bytes), and the document (see [`crate::notation`]).
 
 use std::collections::VecDeque;
 use std::io::{Read, Seek, SeekFrom};
@@ -24,22 +24,22 @@ use crate::document;
 use crate::listener;
 use crate::notation;
 
-/// So many texts are looked for in vain: a boot that reads more files than this reads other ones at each start.
+/// The number of futile look-ups: a boot that reads more files than this reads others at each start.
 const VAIN: usize = 128;
-/// So many opened files are remembered.
+/// The number of opened files that are remembered.
 const OPENED: usize = 8;
 /// Longer texts (bytes) are parsed at each start.
 const LONGEST: usize = 32 << 20;
-/// What is before a document in its payload (bytes).
+/// The size of the payload's head before the document (bytes).
 const HEAD: usize = 48;
 
-/// Whether texts are looked for.
+/// Whether texts are looked up.
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
 struct State {
     /// The files that were opened last, the newest first.
     opened: VecDeque<String>,
-    /// How many more texts may be looked for in vain.
+    /// How many more futile look-ups are allowed.
     left: usize,
 }
 
@@ -47,17 +47,17 @@ static STATE: Mutex<State> = Mutex::new(State { opened: VecDeque::new(), left: V
 
 static PAUSE: OnceLock<Py<PyTuple>> = OnceLock::new();
 
-/// Held for moments, and never while Python code runs.
+/// Held only briefly, and never while Python code runs.
 fn state() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether texts are still looked for.
+/// Whether texts are still looked up.
 pub fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
 }
 
-/// From now on they are. pause: (isenabled, disable, enable) of the module `gc`.
+/// Starts looking texts up. pause: (isenabled, disable, enable) of the module `gc`.
 pub fn begin(pause: &Bound<'_, PyTuple>) {
     if PAUSE.set(pause.clone().unbind()).is_ok() {
         IS_ON.store(true, Ordering::Relaxed);
@@ -65,7 +65,7 @@ pub fn begin(pause: &Bound<'_, PyTuple>) {
     }
 }
 
-/// Reads a document. None of what a collection would walk over meanwhile is garbage.
+/// Reads a document, without garbage collections: none of its objects is garbage.
 fn read<'py>(python: Python<'py>, document: &[u8]) -> Option<Bound<'py, PyAny>> {
     let [is_enabled, disable, enable] = PAUSE.get()?.bind(python).extract::<[Bound<'_, PyAny>; 3]>().ok()?;
     let collects = is_enabled.call0().ok()?.is_truthy().ok()?;
@@ -82,7 +82,7 @@ fn note_opened(path: &str) {
     if !is_on() {
         return;
     }
-    // Those that the import system reads.
+    // Skips files that the import system reads.
     if [".pyc", ".py", ".so"].iter().any(|ending| path.ends_with(ending)) {
         return;
     }
@@ -99,17 +99,17 @@ fn note_opened(path: &str) {
     state.opened.push_front(path);
 }
 
-/// What is known of a text.
+/// The result of a look-up of a text.
 pub enum Known<'py> {
-    /// What it was parsed to, and where its document ends.
+    /// The parsed object, and the end of the document.
     Parsed(Bound<'py, PyAny>, u64),
-    /// It may be kept.
+    /// Not found, but it may be stored.
     Unknown,
-    /// It is not to be kept, either.
+    /// Not found, and must not be stored.
     Ignored,
 }
 
-/// What that text was parsed to. context: everything besides the text that the result depends on.
+/// Looks up the result of parsing that text. context: everything besides the text that the result depends on.
 pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'py> {
     if !is_on() || text.len() > LONGEST {
         return Known::Ignored;
@@ -148,7 +148,7 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
     }
 }
 
-/// Keeps what that text was parsed to, if a file holds it. end: where its document ends.
+/// Stores the result of parsing that text, if a file holds it. end: the end of its document.
 pub fn keep(context: &str, text: &[u8], object: &Bound<'_, PyAny>, end: u64) {
     let opened = state().opened.clone();
     let Some((path, identity)) =
@@ -177,7 +177,7 @@ pub fn keep(context: &str, text: &[u8], object: &Bound<'_, PyAny>, end: u64) {
     }
 }
 
-/// The state of the file, if it has that text: as it is, behind a byte order mark, or compressed by gzip.
+/// The state of the file, if it contains that text: as it is, after a byte order mark, or compressed by gzip.
 fn holds(path: &str, text: &[u8]) -> Option<Identity> {
     let mut file = std::fs::File::open(path).ok()?;
     let about = file.metadata().ok().filter(|about| about.is_file())?;

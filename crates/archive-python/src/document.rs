@@ -1,10 +1,10 @@
-//! Makes the objects of a parsed document from what notation.rs wrote of them; that file has the form.
+//! Makes the objects of a parsed document from the notation of notation.rs, which describes the format.
 #![allow(unsafe_code)]
 
 use pyo3::ffi::{self, PyObject, Py_ssize_t};
 use pyo3::prelude::*;
 
-/// Deeper than most documents, and far from the end of a stack.
+/// Deeper than most documents, and far from a stack overflow.
 pub const DEEPEST: usize = 100;
 
 extern "C" {
@@ -16,12 +16,12 @@ extern "C" {
     fn PyUnicode_AsUTF8AndSize(text: *mut PyObject, size: *mut Py_ssize_t) -> *const u8;
 }
 
-/// Where the type `collections.OrderedDict` lies.
+/// The address of the type `collections.OrderedDict`.
 pub fn ordered_type() -> *mut PyObject {
     &raw mut PyODict_Type
 }
 
-/// A str in UTF-8, which it keeps as long as it lives; `None` where it cannot be encoded.
+/// A str in UTF-8, which it caches as long as it lives; `None` if it cannot be encoded.
 pub fn utf8<'a>(text: &'a Bound<'_, pyo3::types::PyString>) -> Option<&'a [u8]> {
     // SAFETY: the object is a str, which lives as long as the result.
     unsafe { utf8_of(text.as_ptr()) }
@@ -44,7 +44,7 @@ pub unsafe fn utf8_of<'a>(text: *mut PyObject) -> Option<&'a [u8]> {
     }
 }
 
-/// The object of a payload, if it is one. No exception is left set.
+/// The object of a payload, if it is one. Leaves no exception set.
 pub fn read<'py>(python: Python<'py>, payload: &[u8]) -> Option<Bound<'py, PyAny>> {
     let mut reader = Reader { python, rest: payload, texts: Vec::new(), shared: Vec::new() };
     let object = reader.object(0).filter(|_| reader.rest.is_empty());
@@ -54,7 +54,7 @@ pub fn read<'py>(python: Python<'py>, payload: &[u8]) -> Option<Bound<'py, PyAny
     object
 }
 
-/// What is left to read.
+/// The unread rest.
 struct Reader<'a, 'py> {
     python: Python<'py>,
     rest: &'a [u8],
@@ -115,7 +115,7 @@ impl<'a, 'py> Reader<'a, 'py> {
                 let number = self.size()?;
                 self.shared.get(number).cloned()
             }
-            // A type of `datetime`, and what to call it with.
+            // A type of `datetime`, and its arguments.
             b'd' => {
                 let kind = std::str::from_utf8(self.bytes()?).ok()?;
                 let arguments = self.object(depth + 1)?.cast_into::<pyo3::types::PyTuple>().ok()?;
@@ -205,7 +205,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         }
     }
 
-    /// A number of objects: each takes a byte at least.
+    /// A number of objects: each takes at least a byte.
     fn size_of_rest(&mut self) -> Option<Py_ssize_t> {
         let size = self.size()?;
         (size <= self.rest.len()).then_some(size as Py_ssize_t)

@@ -1,5 +1,5 @@
-//! The property `entry_points` of `importlib.metadata.Distribution`, with the archive before it: what a file `entry_points.txt` was parsed
-//! to. Which distributions there are, Python finds itself. Being no Python code, it stands in no traceback.
+//! The property `entry_points` of `importlib.metadata.Distribution`, served from the archive: the parsed content of a file
+//! `entry_points.txt`. Python itself finds the distributions. Not written in Python, it appears in no traceback.
 
 use std::io::ErrorKind;
 use std::sync::OnceLock;
@@ -12,11 +12,11 @@ use crate::boot;
 use crate::listener;
 use crate::marshal;
 
-/// serve_entry_points(distribution, make) -> None. Has the property of that class look into the archive.
+/// serve_entry_points(distribution, make) -> None. Serves the property of that class from the archive.
 ///
-/// make: called when it is first asked for. Returns two functions, or None where the archive is not to be asked. The first one is called
-/// with the distribution, and returns what its property is; None: the archive does not have it. The second one is called with the
-/// distribution and what its property is then.
+/// make: called on first use. Returns two functions, or None if the archive should not be asked. The first one is called with the
+/// distribution, and returns the property's value; None: the archive does not have it. The second one is called with the distribution and
+/// the value found otherwise.
 #[pyfunction]
 pub fn serve_entry_points(distribution: &Bound<'_, PyType>, make: Py<PyAny>) -> PyResult<()> {
     let python = distribution.py();
@@ -29,8 +29,8 @@ pub fn serve_entry_points(distribution: &Bound<'_, PyType>, make: Py<PyAny>) -> 
     distribution.setattr("entry_points", property.call1((Bound::new(python, ours)?,))?)
 }
 
-/// entry_points_at(path, context) -> what was kept for the file of that absolute path, an object of marshal; False where there is no such
-/// file; else a File that can be kept, or None.
+/// entry_points_at(path, context) -> what was stored for the file of that absolute path, an object of marshal; False if there is no such
+/// file; else a File that can be stored, or None.
 ///
 /// context: what it depends on besides the file.
 #[pyfunction]
@@ -55,7 +55,7 @@ pub fn entry_points_at<'py>(python: Python<'py>, path: &str, context: &str) -> P
     }
 }
 
-/// A file that the archive has nothing of, as it was before it was read.
+/// A file without an entry in the archive, in its state before it was read.
 #[pyclass(frozen, module = "snapboot.archive", name = "File")]
 pub struct Listed {
     path: String,
@@ -65,7 +65,7 @@ pub struct Listed {
 
 #[pymethods]
 impl Listed {
-    /// Keeps what the file was parsed to, as `marshal.dumps` has written it.
+    /// Stores the parsed content of the file, as `marshal.dumps` has written it.
     fn keep(&self, payload: Vec<u8>) {
         let path = self.path.clone().into_bytes();
         if let Some(boot) = boot::hold().as_mut() {
@@ -77,10 +77,10 @@ impl Listed {
     }
 }
 
-/// The two functions that `make` has returned.
+/// The two functions from `make`.
 type Functions = Option<(Py<PyAny>, Py<PyAny>)>;
 
-// See `serve_entry_points`. A comment of documentation would hide `__doc__`.
+// See `serve_entry_points`. A doc comment would hide `__doc__`.
 #[pyclass(frozen, name = "function", module = "builtins")]
 struct EntryPoints {
     function: Py<PyAny>,
@@ -96,7 +96,7 @@ impl EntryPoints {
         let Some((answer, keep)) = self.functions(python) else { return function.call1((distribution,)) };
         let begun = listener::begin();
         let Ok(answer) = answer.bind(python).call1((distribution,)) else { return function.call1((distribution,)) };
-        // The answer, and what is to be kept with it where there is none.
+        // The answer, and without one what to store with it.
         let Ok((known, file)) = answer.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
             return function.call1((distribution,));
         };
@@ -105,7 +105,7 @@ impl EntryPoints {
             return Ok(known);
         }
         let result = function.call1((distribution,))?;
-        // An error: a result that is not as it was expected.
+        // An error: a result of unexpected form.
         let _ = keep.bind(python).call1((file, &result));
         Ok(result)
     }

@@ -1,4 +1,4 @@
-//! The scanner of the module `json`, with the archive before it. Being no Python code, it stands in no traceback.
+//! The scanner of the module `json`, served from the archive. Not written in Python, it appears in no traceback.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyModule, PyString, PyTuple, PyType};
 use crate::data::{self, Known};
 use crate::document::{ordered_type, utf8};
 
-/// Shorter texts (bytes) are parsed as fast as they are found.
+/// Shorter texts (bytes) are parsed as fast as they are looked up.
 const SHORTEST: usize = 4096;
 /// Documents that begin later are some of many in one text.
 const LATEST: usize = 16;
 
-/// What has been put in place, to be taken out again.
+/// The installed replacements, to be removed again.
 struct Hook {
     module: Py<PyModule>,
     make: Py<PyAny>,
@@ -23,13 +23,13 @@ struct Hook {
 
 static HOOK: Mutex<Option<Hook>> = Mutex::new(None);
 
-/// serve_json(module, context, pause) -> None. Has the scanners that `json.scanner`, that module, makes look into the archive.
+/// serve_json(module, context, pause) -> None. Lets the scanners made by that module, `json.scanner`, use the archive.
 ///
 /// context: what documents depend on besides their text. pause: (isenabled, disable, enable) of the module `gc`.
 #[pyfunction]
 pub fn serve_json(module: &Bound<'_, PyModule>, context: String, pause: Bound<'_, PyTuple>) -> PyResult<()> {
     let python = module.py();
-    // A module that is just being run has neither yet.
+    // A module that is being executed has neither yet.
     let (Ok(make), Ok(fast)) = (module.getattr("make_scanner"), module.getattr("c_make_scanner")) else {
         return Ok(());
     };
@@ -48,7 +48,7 @@ pub fn serve_json(module: &Bound<'_, PyModule>, context: String, pause: Bound<'_
     Ok(())
 }
 
-/// Takes it out: from now on `json` is as it would be without the archive.
+/// Removes it: from now on `json` works as without the archive.
 fn take_out(python: Python<'_>) -> PyResult<()> {
     let hook = HOOK.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     let Some(hook) = hook else { return Ok(()) };
@@ -65,7 +65,7 @@ fn take_out(python: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// The one that `json.loads` uses when it is called without options, once there is one.
+/// The decoder that `json.loads` uses without options, once it exists.
 fn default_decoder(python: Python<'_>) -> Option<Bound<'_, PyAny>> {
     let modules = python.import("sys").ok()?.getattr("modules").ok()?;
     modules.get_item("json").ok()?.getattr("_default_decoder").ok()
@@ -99,11 +99,11 @@ impl Maker {
     }
 }
 
-/// What the options of a scanner make of a text; `None`: that is up to functions of the program.
+/// The kind of results under a scanner's options; `None` if functions of the program decide.
 fn kind_of(scan: &Bound<'_, PyAny>) -> Option<&'static str> {
     let python = scan.py();
     let option = |name| scan.getattr(name).ok();
-    // A constant (NaN) is nothing that is kept, so it does not matter who parses it.
+    // A constant (NaN) is never stored, so it does not matter who parses it.
     let is_plain = option("object_hook")?.is_none()
         && option("parse_float")?.is(PyType::new::<PyFloat>(python))
         && option("parse_int")?.is(PyType::new::<PyInt>(python));
@@ -166,7 +166,7 @@ impl Scanner {
     }
 }
 
-/// A text that may be that of a file, and where its document starts.
+/// A text that may come from a file, and the start of its document.
 fn file_like<'py>(arguments: &Bound<'py, PyTuple>) -> Option<(Bound<'py, PyString>, usize)> {
     let text = arguments.get_item(0).ok()?.cast_into_exact::<PyString>().ok()?;
     let start = arguments.get_item(1).ok()?.cast_into_exact::<PyInt>().ok()?.extract::<usize>().ok()?;

@@ -1,7 +1,8 @@
 //! The native part of the Python package `snapboot`, for CPython 3.8 and later: the boot archive under `import`.
 //!
-//! One library serves every version: it uses the stable ABI, what every version exports, and, for code alone ([`code`]), layouts that it knows by version. `snapboot/archive` of the Python
-//! package decides what is asked for, and gives what is found to the interpreter's own import system.
+//! One library serves every version: it uses the stable ABI, functions that every version exports, and, for code alone ([`code`]), layouts
+//! that it knows by version. `snapboot/archive` of the Python package decides what to look up, and passes results to the interpreter's own
+//! import system.
 #![deny(unsafe_code)]
 
 mod arenas;
@@ -25,7 +26,7 @@ mod source;
 
 use pyo3::prelude::*;
 
-/// What `snapboot/archive/native.py` loads.
+/// Loaded by `snapboot/archive/native.py`.
 #[pymodule]
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;

@@ -1,4 +1,4 @@
-//! Who notes what a start does hears what else than modules was answered from the archive: `snapboot explain`.
+//! Reports answers from the archive, other than modules, to the recorder of a start: `snapboot explain`.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -7,22 +7,21 @@ use pyo3::prelude::*;
 
 static LISTENER: OnceLock<Py<PyAny>> = OnceLock::new();
 
-/// listen(function) -> None. Has function(name, nanoseconds) called with each answer but those of imports: what was asked for, and how
-/// long that took.
+/// listen(function) -> None. Calls function(name, nanoseconds) for each answer except those of imports: its name and duration.
 #[pyfunction]
 pub fn listen(function: Py<PyAny>) {
     let _ = LISTENER.set(function);
 }
 
-/// When an answer is looked for; `None` where nobody listens.
+/// The start of a look-up; `None` without a listener.
 pub fn begin() -> Option<Instant> {
     LISTENER.get().map(|_| Instant::now())
 }
 
-/// There is one. `begun`: what [`begin`] has returned.
+/// Reports an answer. `begun`: the result of [`begin`].
 pub fn tell(python: Python<'_>, name: &str, begun: Option<Instant>) {
     if let (Some(listener), Some(begun)) = (LISTENER.get(), begun) {
-        // What it raises is none of the program's.
+        // Its exceptions do not concern the program.
         let _ = listener.bind(python).call1((name, begun.elapsed().as_nanos() as u64));
     }
 }

@@ -1,4 +1,4 @@
-//! What `marshal.dumps` and `marshal.loads` do; bytes are read where they lie.
+//! Does what `marshal.dumps` and `marshal.loads` do, but reads bytes in place.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int};
@@ -13,7 +13,7 @@ extern "C" {
     fn PyMarshal_WriteObjectToString(object: *mut PyObject, version: c_int) -> *mut PyObject;
 }
 
-/// `Py_MARSHAL_VERSION` of marshal.h. An earlier one cannot say all that the compiler makes: 3.14 has constant slices.
+/// `Py_MARSHAL_VERSION` of marshal.h. An earlier one cannot express all constants of the compiler: 3.14 has constant slices.
 fn version(python: Python<'_>) -> c_int {
     match python.version_info().minor {
         ..14 => 4,
@@ -22,7 +22,7 @@ fn version(python: Python<'_>) -> c_int {
     }
 }
 
-/// The object that those bytes stand for. Raises what `marshal.loads` raises. The bytes have to come from the same version of Python.
+/// Decodes an object. Raises what `marshal.loads` raises. The bytes must come from the same version of Python.
 pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the bytes live until the call returns, which copies what it keeps of them. The token says that this thread may call
     // Python. The result is a new reference, or null with an exception set.
@@ -32,7 +32,7 @@ pub fn load<'py>(python: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny
     }
 }
 
-/// The bytes that stand for an object. Raises what `marshal.dumps` raises.
+/// Encodes an object. Raises what `marshal.dumps` raises.
 pub fn save(object: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let version = version(object.py());
     // SAFETY: a new reference to bytes, or null with an exception set.

@@ -46,8 +46,8 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// open(program, description, extensions, tag, sample) -> None, or a str that says why there is no archive.
 ///
-/// program: the path that tells this program from others. description: what code depends on besides its source. extensions: the
-/// endings of extension modules. tag: see `Endings`. sample: code of any function.
+/// program: the path that identifies this program. description: what code depends on besides its source. extensions: the endings of
+/// extension modules. tag: see `Endings`. sample: code of any function.
 #[pyfunction]
 fn open(
     python: Python<'_>,
@@ -85,12 +85,12 @@ fn open(
     }
 }
 
-/// find(tail, entries, importers, finder, loaders, usual) -> Source, None where no entry has the module, or False where Python's own finders
-/// have to search.
+/// find(tail, entries, importers, finder, loaders, usual) -> Source, None if no entry has the module, or False if Python's own finders have
+/// to search.
 ///
-/// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the
-/// type of the finders of directories; any other importer of an entry is asked by Python. loaders: what such a finder has in `_loaders`, the same
-/// objects, unless somebody gave it others. usual: whether a directory without an
+/// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the type of
+/// the finders of directories; Python asks any other importer of an entry. loaders: the `_loaders` of such a finder, the same objects
+/// unless somebody has replaced them. usual: whether a directory without an importer would get such a finder.
 /// importer would get such a finder.
 #[pyfunction]
 fn find<'py>(
@@ -113,10 +113,10 @@ fn find<'py>(
     }
 }
 
-/// A `FileFinder` that nobody has changed has its loaders, path, modification time and two listings.
+/// An unmodified `FileFinder` has its loaders, path, modification time and two listings.
 const FINDER_ATTRIBUTES: usize = 5;
 
-/// What Python itself has for a directory.
+/// Python's own importer for a directory.
 struct Usual<'a, 'py> {
     finder: &'a Bound<'py, PyAny>,
     loaders: &'a Bound<'py, PyList>,
@@ -129,7 +129,7 @@ impl Usual<'_, '_> {
         if !importer.get_type().is(self.finder) {
             return Some(false);
         }
-        // Where somebody has given it a method of its own, that is to be asked.
+        // If it was given a method of its own, Python has to ask that.
         let names = importer.getattr(intern!(python, "__dict__")).ok()?;
         if names.cast::<PyDict>().ok()?.len() != FINDER_ATTRIBUTES {
             return Some(false);
@@ -207,14 +207,14 @@ fn is_directory(path: &str, directories: &mut Directories, session: &mut Session
     directories.is_listed(id, session)
 }
 
-/// source_at(path) -> Source, for a file that Python has found; None where it is gone.
+/// source_at(path) -> Source, for a file that Python has found; None if it is gone.
 #[pyfunction]
 fn source_at(path: PyBackedStr) -> Option<Source> {
     let identity = Identity::of(&*path).ok().filter(|identity| !identity.is_directory && path.starts_with('/'))?;
     Some(Source { path: path.to_string(), folder: None, cached: None, is_extension: false, identity })
 }
 
-/// list_directory(path) -> None. Has the archive know what is in that directory, where it can be listed.
+/// list_directory(path) -> None. Stores the names in that directory, if it can be listed.
 #[pyfunction]
 fn list_directory(path: &str) {
     if let Some(Boot { session, directories, .. }) = boot::hold().as_mut() {
@@ -222,8 +222,8 @@ fn list_directory(path: &str) {
     }
 }
 
-/// trim() -> None. Gives the kernel back the memory that was taken in advance, and that of what was read of the archive, if that has become
-/// much since it was done last.
+/// trim() -> None. Returns memory to the kernel that was taken in advance, and pages of the archive that were read, if that is much since
+/// the last call.
 #[pyfunction]
 fn trim(python: Python<'_>) {
     if code::has_grown() {
@@ -262,7 +262,7 @@ fn store(name: &[u8], payload: Vec<u8>, context: &str) {
     }
 }
 
-/// is_on(part) -> whether that part of the archive is not switched off, by a variable of its own: see PARTS in imports.py.
+/// is_on(part) -> whether that part of the archive is not switched off by its variable: see PARTS in imports.py.
 #[pyfunction]
 fn is_on(part: &str) -> bool {
     let value = std::env::var_os(format!("SNAPBOOT_ARCHIVE_{}", part.to_uppercase()));
@@ -276,7 +276,7 @@ fn counters() -> (usize, usize, usize, usize) {
     (counters.hits, counters.misses, counters.stale, counters.revalidated)
 }
 
-/// place() -> the archive's path, or None where there is none.
+/// place() -> the archive's path, or None without one.
 #[pyfunction]
 fn place() -> Option<std::ffi::OsString> {
     boot::hold().as_ref().map(|boot| boot.session.path().as_os_str().to_owned())

@@ -1,4 +1,4 @@
-//! How the objects of a parsed document are kept: one letter each, and what belongs to it. [`crate::document`] makes them again.
+//! The notation for the objects of a parsed document: one letter each, and its data. [`crate::document`] makes them again.
 //!
 //! | letter | object | what follows |
 //! | --- | --- | --- |
@@ -14,9 +14,9 @@
 //! | `*` | that object | a size |
 //! | `d` | date, time, datetime, timedelta or timezone of `datetime` | the type's name in bytes, a tuple of arguments |
 //!
-//! Sizes are in groups of seven bits, the highest first; all but the last have the top bit. Text and bytes stand behind their size.
-//! What has no letter is not kept: a document with such an object is none, and so is one that contains itself. The order of a set depends
-//! on how it was filled, so there is no letter for it.
+//! Sizes are in groups of seven bits, the highest first; all but the last have the top bit. Text and bytes follow their size. A document
+//! with an object that has no letter, or that contains itself, is not stored. The order of a set depends on how it was filled, so there is
+//! no letter for it.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ use crate::document::{ordered_type, utf8, DEEPEST};
 /// Longer strings (bytes) seldom occur again.
 const OFTEN: usize = 64;
 
-/// What stands for the object, if it can be kept.
+/// Writes the object, if it can be stored.
 pub fn write(object: &Bound<'_, PyAny>) -> Option<Vec<u8>> {
     let mut writer = Writer { written: Vec::new(), texts: HashMap::new(), seen: HashMap::new(), shared: 0 };
     writer.count(object, 0)?;
@@ -40,13 +40,13 @@ struct Writer {
     written: Vec<u8>,
     /// The number of each string that was written.
     texts: HashMap<Vec<u8>, usize>,
-    /// What contains others, by its place: whether it occurs again, and its number once it was written.
+    /// Containers, by address: whether one occurs again, and its number once it was written.
     seen: HashMap<usize, (bool, Option<usize>)>,
     shared: usize,
 }
 
 impl Writer {
-    /// Notes what occurs again.
+    /// Records which objects occur again.
     fn count(&mut self, object: &Bound<'_, PyAny>, depth: usize) -> Option<()> {
         if is_scalar(object) {
             return Some(());
@@ -147,7 +147,7 @@ impl Writer {
             if !known {
                 return None;
             }
-            // What `pickle` would call it with: a packed state for dates and times, and their zone behind it.
+            // The arguments that `pickle` would use: a packed state for dates and times, followed by their zone.
             let arguments = match name.as_str() {
                 "timezone" => object.call_method0("__getinitargs__").ok()?,
                 _ => object.call_method0("__reduce__").ok()?.get_item(1).ok()?,
@@ -196,7 +196,7 @@ impl Writer {
     }
 }
 
-/// What contains nothing. Whether two of them are one object shows nowhere but in `is`.
+/// Objects that contain nothing. Only `is` shows whether two of them are one object.
 fn is_scalar(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyString>()
         || object.is_exact_instance_of::<PyInt>()

@@ -1,4 +1,4 @@
-//! What the collector of `snapboot/archive/collector.py` asks of many objects at once.
+//! Queries about many objects at once for the collector of `snapboot/archive/collector.py`.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use pyo3::types::{PyList, PyType};
 
 use crate::audit;
 
-/// Whether it is us who look at all objects.
+/// Whether we ourselves are reading all objects.
 static IS_LOOKING: AtomicBool = AtomicBool::new(false);
 
 /// Adds the functions to the module.
@@ -19,7 +19,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(watch, module)?)
 }
 
-/// all_objects(get_objects) -> what gc.get_objects gives; `watch` does not count it.
+/// all_objects(get_objects) -> the result of gc.get_objects; `watch` does not count it.
 #[pyfunction]
 fn all_objects<'py>(get_objects: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     IS_LOOKING.store(true, Ordering::Relaxed);
@@ -51,7 +51,7 @@ fn of_kinds<'py>(things: &Bound<'py, PyList>, kinds: Vec<Bound<'py, PyType>>) ->
     things.iter().filter(|thing| kinds.contains(&thing.get_type_ptr())).collect()
 }
 
-/// watch(function) -> None. Has it called, without arguments, before anybody looks at all objects or at those that refer to one.
+/// watch(function) -> None. Calls it, without arguments, before anybody reads all objects or the referrers of one.
 #[pyfunction]
 fn watch(python: Python<'_>, function: Py<PyAny>) {
     audit::listen(

@@ -1,7 +1,7 @@
-//! The function that compiles regular expressions, with the archive before it.
+//! The function that compiles regular expressions, served from the archive.
 //!
-//! It is no function of Python's, because that would be a frame between the compiler and its caller: warnings name the line that is so many
-//! frames away, and tracebacks show them all.
+//! It is not a Python function, because that would be a frame between the compiler and its caller: warnings name the line a fixed number of
+//! frames away, and tracebacks show all frames.
 
 use archive::Kind;
 use pyo3::exceptions::PyAttributeError;
@@ -15,7 +15,7 @@ use crate::marshal;
 /// Longer patterns (characters) are made by programs, and seldom twice.
 const LONGEST: usize = 20_000;
 
-/// Stands for the function `compile` of the module that `re` compiles with.
+/// Replaces the function `compile` of the module with which `re` compiles.
 #[pyclass(frozen, module = "snapboot.archive", name = "compile")]
 pub struct Compile {
     original: Py<PyAny>,
@@ -27,8 +27,8 @@ pub struct Compile {
 
 #[pymethods]
 impl Compile {
-    /// original: the function. make: `_sre.compile`. context: what the compiler depends on. is_importing: says whether a module is being
-    /// imported. keep: is called with the name, pattern and flags of what the archive does not have.
+    /// original: the function. make: `_sre.compile`. context: what the compiler depends on. is_importing: returns whether a module is being
+    /// imported. keep: called with the name, pattern and flags of a pattern that the archive does not have.
     #[new]
     fn new(original: Py<PyAny>, make: Py<PyAny>, context: String, is_importing: Py<PyAny>, keep: Py<PyAny>) -> Self {
         Compile { original, make, context, is_importing, keep }
@@ -48,12 +48,12 @@ impl Compile {
             return pattern;
         }
         let pattern = call(original, p, flags)?;
-        // An error: a compiler that is not as it was expected.
+        // An error: a compiler of unexpected form.
         let _ = self.keep.bind(python).call1((PyBytes::new(python, &name), p, flags));
         Ok(pattern)
     }
 
-    /// What else is asked of the function.
+    /// Other attributes of the function.
     fn __getattr__<'py>(&self, python: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         self.original.bind(python).getattr(name).map_err(|_| PyAttributeError::new_err(name.to_string()))
     }
@@ -71,7 +71,7 @@ fn call<'py>(
 }
 
 impl Compile {
-    /// What a pattern is called in the archive. `None`: it is not looked for there.
+    /// A pattern's name in the archive. `None`: it is not looked up there.
     fn name(&self, p: &Bound<'_, PyAny>, flags: Option<&Bound<'_, PyAny>>) -> Option<Vec<u8>> {
         let python = p.py();
         let (kind, text) = if let Ok(text) = p.cast_exact::<PyString>() {

@@ -1,16 +1,16 @@
-//! Where the file of a module is: the search of CPython's `FileFinder`, in the listings of directories.
+//! Finds the file of a module: the search of CPython's `FileFinder`, in the listings of directories.
 //!
-//! What only a look at the file system tells, or Python's own finders decide, is left to them.
+//! What only the file system shows, or Python's own finders decide, is left to them.
 
 use archive::session::{Directories, DirectoryId, LookUp, Session};
 use archive::{FileKind, Identity};
 use rustix::fs::{stat, FileType};
 
-/// The names of module files end so.
+/// Endings of module files.
 pub struct Endings {
-    /// Of extension modules, in the order in which they are tried; `.py` and `.pyc` come behind them.
+    /// Of extension modules, in the order in which they are tried; `.py` and `.pyc` follow.
     pub extensions: Vec<String>,
-    /// What Python puts between a module's name and `.pyc`, with dots: `.cpython-311.`, or `.cpython-311.opt-1.`. `None`: compiled
+    /// The text that Python puts between a module's name and `.pyc`, with dots: `.cpython-311.`, or `.cpython-311.opt-1.`. `None`: compiled
     /// files lie elsewhere.
     pub tag: Option<String>,
 }
@@ -26,7 +26,7 @@ pub struct Found {
     pub identity: Identity,
 }
 
-/// What a search in one directory came to.
+/// The result of a search in one directory.
 pub enum Outcome {
     Found(Found),
     NotHere,
@@ -38,7 +38,7 @@ const SOURCE: &str = ".py";
 const COMPILED: &str = ".pyc";
 const INITIAL: &str = "__init__";
 
-/// Looks for the module whose name ends in `tail` in the directory at `entry` (an absolute path without a slash at its end).
+/// Looks for the module whose name ends in `tail` in the directory at `entry` (an absolute path without a trailing slash).
 pub fn search(
     entry: &str,
     tail: &str,
@@ -62,7 +62,7 @@ pub fn search(
         LookUp::Found(FileKind::File) | LookUp::NotFound => false,
     };
     match place.module_in(top, entry, tail) {
-        // A part of a namespace package, if it is a directory: other entries may have more of it.
+        // Part of a namespace package, if it is a directory: other entries may have more of it.
         Outcome::NotHere if is_folder => Outcome::Unknown,
         outcome => outcome,
     }
@@ -90,7 +90,7 @@ impl Place<'_> {
                             let stem_size = stem.len();
                             return Outcome::Found(Found { path, folder: None, stem_size, is_extension, identity });
                         }
-                        // A link to a directory, or what has gone meanwhile.
+                        // A link to a directory, or a file that has gone meanwhile.
                         None => return Outcome::Unknown,
                     }
                 }
@@ -108,7 +108,7 @@ impl Place<'_> {
 }
 
 impl Found {
-    /// What `importlib.util.cache_from_source` gives for it, where that is known without asking.
+    /// The result of `importlib.util.cache_from_source`, if it is known without a call.
     pub fn cached(&self, endings: &Endings) -> Option<String> {
         let tag = endings.tag.as_deref().filter(|_| !self.is_extension)?;
         let slash = self.path.rfind('/')?;

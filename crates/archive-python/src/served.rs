@@ -1,4 +1,4 @@
-//! A function that parses texts, with the archive before it. Being no Python code, it stands in no traceback.
+//! A function that parses texts, served from the archive. Not written in Python, it appears in no traceback.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -6,11 +6,11 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use crate::data::{self, Known};
 use crate::document::utf8;
 
-/// served(function, question, pause) -> what stands for the function: it answers from the archive where it can.
+/// served(function, question, pause) -> a replacement for the function, which answers from the archive if it can.
 ///
-/// question: called with the positional arguments (a tuple) and the others (a dict or None). None: the archive is not asked. Else: the
-/// text (str or bytes), what the result depends on besides it (str), and what is to be called before the function itself is, or None.
-/// pause: (isenabled, disable, enable) of the module `gc`.
+/// question: called with the positional arguments (a tuple) and the others (a dict or None). None: the archive is not asked. Else: the text
+/// (str or bytes), what the result depends on besides it (str), and a function to call before the original, or None. pause: (isenabled,
+/// disable, enable) of the module `gc`.
 #[pyfunction]
 pub fn served(
     python: Python<'_>,
@@ -22,7 +22,7 @@ pub fn served(
     Py::new(python, Served { function, question })
 }
 
-// See `served`. A comment of documentation would hide `__doc__`.
+// See `served`. A doc comment would hide `__doc__`.
 #[pyclass(frozen, name = "function", module = "builtins")]
 pub struct Served {
     function: Py<PyAny>,

@@ -1,4 +1,4 @@
-//! A module's file that was found, and its code.
+//! The file of a module, and its code.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,16 +10,16 @@ use pyo3::types::PyString;
 
 use crate::boot;
 
-/// A module's file, as the search has found it.
+/// A module's file, as the search found it.
 #[pyclass(frozen, module = "snapboot.archive")]
 pub struct Source {
     /// The path of the file.
     #[pyo3(get)]
     pub path: String,
-    /// Of a package its directory, else None.
+    /// For a package its directory, else None.
     #[pyo3(get)]
     pub folder: Option<String>,
-    /// What the compiled file would be called; None where Python has to say it.
+    /// The path of the compiled file; None if Python has to compute it.
     #[pyo3(get)]
     pub cached: Option<String>,
     /// Whether it is an extension module.
@@ -30,7 +30,7 @@ pub struct Source {
 
 #[pymethods]
 impl Source {
-    /// load(path) -> the code that the archive has for the file as it was found, else None. path: what the code's `co_filename` is to be.
+    /// load(path) -> the archived code for this state of the file, else None. path: the code's future `co_filename`.
     fn load<'py>(&self, path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
         let (code, payload): (_, &'static [u8]) = {
             let mut held = boot::hold();
@@ -39,14 +39,14 @@ impl Source {
             if matches!(event, Event::Miss | Event::Stale) {
                 return None;
             }
-            // Code is never packed: it is read where it lies.
+            // Code is never packed: it is read in place.
             (boot.code.clone(), entry?.plain()?)
         };
         code.load(payload, path)
     }
 
-    /// keep(code, compiled, path) -> None. Keeps code that has not run yet for the file as it was found. compiled: the compiled file that it
-    /// came from; None where it was compiled just now. path: see `load`. Raises what `marshal.dumps` raises.
+    /// keep(code, compiled, path) -> None. Stores code that has not run yet for this state of the file. compiled: the compiled file that it
+    /// came from; None if it was compiled just now. path: see `load`. Raises what `marshal.dumps` raises.
     fn keep(&self, code: &Bound<'_, PyAny>, compiled: Option<&str>, path: &Bound<'_, PyString>) -> PyResult<()> {
         let name = self.path.clone().into_bytes();
         let mut inputs = vec![NewInput::File(name.clone(), self.identity)];
@@ -62,7 +62,7 @@ impl Source {
             .as_mut()
             .and_then(|boot| boot.session.wants(boot.code_scope, &name, &self.identity).then(|| boot.code.clone()));
         if let Some(kept) = kept {
-            // The boot is not held meanwhile: what makes objects may collect garbage, and so run anything.
+            // The boot is not held meanwhile: creating objects may start a garbage collection, which may run any code.
             let payload = kept.save(code, path)?;
             if let Some(boot) = boot::hold().as_mut() {
                 boot.session.add(boot.code_scope, name, inputs, payload, false);
@@ -72,8 +72,8 @@ impl Source {
     }
 }
 
-/// Whether a compiled file surely has the code of the source as that is now. Python believes it where time and size of the source are as
-/// noted, and, where it has the source's hash, sometimes without looking at the source.
+/// Whether a compiled file surely belongs to the source's current state. Python accepts it if the recorded time and size of the source
+/// match, and, if it has the source's hash, sometimes without reading the source.
 fn is_of(path: &str, compiled: &Identity, source: &Identity) -> bool {
     let mut head = [0; 8];
     let has_times = File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head[4..] == [0; 4];

@@ -1,4 +1,4 @@
-//! Finding the file of a feature, with $LOAD_PATH and the listings of directories. Only Ruby knows which features are loaded.
+//! Finds the file of a feature, with $LOAD_PATH and the listings of directories. Only Ruby knows which features are loaded.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -18,12 +18,12 @@ use crate::session::SESSION;
 /// The boot of this process.
 pub static BOOT: GvlCell<Boot> = GvlCell::empty();
 
-/// What this process knows besides the archive.
+/// The state of this process besides the archive.
 pub struct Boot {
     pub directories: Directories,
     pub load_path: LoadPath,
     pub heap: Heap,
-    /// Paths that Ruby has made strings over.
+    /// Paths that Ruby's strings share.
     pub lasting: HashSet<&'static CStr>,
     /// Whether some file has been loaded by a path that is not its real one. `None`: not checked yet.
     pub has_links: Option<bool>,
@@ -31,12 +31,12 @@ pub struct Boot {
     pub tells_given_name: bool,
 }
 
-/// Queues what the heap of this boot was like.
+/// Queues the record of this boot's heap.
 pub fn note_heap(ruby: Main<'_>) {
     BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.heap.note(session)));
 }
 
-/// Updates what is known of $LOAD_PATH. Whether the archive can look features up in it.
+/// Updates the copy of $LOAD_PATH. Returns whether the archive can look features up in it.
 pub fn update_load_path(ruby: Main<'_>) -> Protected<bool> {
     let known = BOOT.with(ruby, |boot| (boot.load_path.array(), boot.load_path.is_current(*ruby)));
     let Some((array, is_current)) = known else { return Ok(false) };
@@ -48,7 +48,7 @@ pub fn update_load_path(ruby: Main<'_>) -> Protected<bool> {
 }
 
 impl Boot {
-    /// A path for Ruby to make a string over: it stays as long as the process, once.
+    /// A path whose memory a Ruby string may share: it stays as long as the process, once.
     pub fn lasting(&mut self, path: CString) -> &'static CStr {
         if let Some(known) = self.lasting.get(path.as_c_str()) {
             return known;
@@ -77,7 +77,7 @@ impl Boot {
         match found {
             LookUp::Found(directory) => {
                 let path = self.directories.path_in(directory, &[base, ending].concat());
-                // Ruby searches on after a file that vanished or may not be read.
+                // Ruby continues its search after a file that vanished or may not be read.
                 self.script_at(&path, session).map_or(LookUp::Unknown, LookUp::Found)
             }
             LookUp::NotFound => LookUp::NotFound,

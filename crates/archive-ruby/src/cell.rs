@@ -1,4 +1,4 @@
-//! What belongs to the main Ractor.
+//! Values that belong to the main Ractor.
 #![allow(unsafe_code)]
 
 use std::cell::{Cell, UnsafeCell};
@@ -33,7 +33,7 @@ impl<T> GvlCell<T> {
         self.is_used.set(false);
     }
 
-    /// Gives the value to `work`, which does not run Ruby code. `None`: there is no value, or somebody is using it.
+    /// Passes the value to `work`, which must not run Ruby code. `None`: there is no value, or it is in use.
     pub fn with<R>(&self, _: Main<'_>, work: impl FnOnce(&mut T) -> R) -> Option<R> {
         if self.is_used.replace(true) {
             return None;

@@ -1,10 +1,11 @@
-//! Code from the archive: what Ruby compiled in an earlier start, loaded without reading the source.
+//! Code from the archive: compiled by Ruby in an earlier start, loaded without reading the source.
 //!
-//! Before Ruby loads a file it calls `RubyVM::InstructionSequence.load_iseq`, if defined, for its code. A file that the archive
-//! does not have is compiled next, and a TracePoint stores its code then.
+//! Before Ruby loads a file it calls `RubyVM::InstructionSequence.load_iseq`, if defined, for its code. If the archive has no code for the
+//! file, Ruby compiles it next, and a TracePoint then stores its code.
 //!
-//! An entry's payload is what RubyVM::InstructionSequence#to_binary gave, then the path and the real path that are in it, then
-//! the sizes of the two (four bytes each). The highest bit of the first says that the source itself contains its path, so that the
+//! An entry's payload is the result of RubyVM::InstructionSequence#to_binary, then the path and the real path in it, then the sizes of the
+//! two (four bytes each). The highest bit of the first size says that the source itself contains its path, so that the code cannot be given
+//! another; the next one, that it contains no code.
 //! code cannot be given another; the next one, that it contains no code.
 
 use std::borrow::Cow;
@@ -25,7 +26,7 @@ use crate::script::Script;
 use crate::session::SESSION;
 use crate::{events, names, tracers, warnings};
 
-/// Of the size of the path: the source contains its path.
+/// In the size of the path: the source contains its path.
 const IS_FIXED: u32 = 1 << 31;
 
 /// Likewise: the source has no code.
@@ -37,7 +38,7 @@ const MAX_EMPTY: usize = 512;
 /// The code of this process. Empty: this Ruby has no code that can be stored, or another library provides it.
 static CODE: GvlCell<Code> = GvlCell::empty();
 
-/// RubyVM::InstructionSequence.method(:compile_option=), as it was.
+/// The original RubyVM::InstructionSequence.method(:compile_option=).
 static COMPILE_OPTION_BEFORE: OnceLock<Value<'static>> = OnceLock::new();
 
 /// How code gets from and into the archive.
@@ -45,11 +46,11 @@ struct Code {
     /// RubyVM::InstructionSequence.
     class: Value<'static>,
     ruby_vm: Value<'static>,
-    /// Our method `load_iseq`, to notice when another library replaces it.
+    /// Our method `load_iseq`, which shows when another library replaces it.
     load_iseq: Value<'static>,
     scopes: Scopes,
     tracer: Value<'static>,
-    /// The script that Ruby loads next, and what the archive has of it, but for the code itself.
+    /// The script that Ruby loads next, and the archive's answer for it without the code itself.
     expected: Option<(Script, Known<()>)>,
     expected_code: Root,
     /// The script that Ruby compiles next, whose code will be stored.
@@ -57,7 +58,7 @@ struct Code {
     ids: Ids,
 }
 
-/// Where code is in the archive.
+/// The scopes of code in the archive.
 #[derive(Clone, Copy)]
 struct Scopes {
     /// Code that was compiled with warnings on, and gave none.
@@ -101,8 +102,7 @@ struct Ids {
     is_equal: Id,
 }
 
-/// Takes the place of `load_iseq`. Whether code is stored from now on: not where Ruby has no such code, or another library
-/// provides it.
+/// Replaces `load_iseq`. Returns whether code is stored from now on: not if this Ruby has no such code, or another library provides it.
 pub fn switch_on(ruby: Main<'_>, description: &str) -> Protected<bool> {
     let Some(ruby_vm) = ruby.find_constant(ruby.object_class(), "RubyVM")? else { return Ok(false) };
     let Some(class) = ruby.find_constant(ruby_vm, "InstructionSequence")? else { return Ok(false) };
@@ -150,7 +150,7 @@ pub fn description(ruby: Ruby<'_>) -> Protected<String> {
     if let Some(class) = class {
         parts.push(text(ruby.send(ruby.send(class, "compile_option", &[])?, "inspect", &[])?)?);
     }
-    // Paths in code are in that encoding.
+    // Paths in code have that encoding.
     if let Some(class) = ruby.find_constant(object, "Encoding")? {
         let encoding = ruby.send(class, "find", &[ruby.text(b"filesystem")?])?;
         parts.push(text(ruby.send(encoding, "name", &[])?)?);
@@ -164,13 +164,13 @@ fn set_compile_option<'r>(ruby: Ruby<'r>, _: Value<'r>, options: Value<'r>) -> P
     let result = ruby.send(*before, "call", &[options])?;
     if let Some(ruby) = ruby.main() {
         let description = description(*ruby)?;
-        // Other options hold from now on.
+        // Other options apply from now on.
         CODE.with(ruby, |code| SESSION.with(ruby, |session| code.scopes = Scopes::new(session, &description)));
     }
     Ok(result)
 }
 
-/// Whether code from the archive may stand in for compiling: coverage, tracers and parser warnings need the compiler itself.
+/// Whether code from the archive may replace compiling: coverage, tracers and parser warnings need the compiler itself.
 pub fn is_usable(ruby: Main<'_>) -> Protected<bool> {
     let Some((ruby_vm, ids)) = CODE.with(ruby, |code| (code.ruby_vm, code.ids)) else { return Ok(false) };
     if tracers::is_compiling_traced(*ruby) || ruby.is_verbose() || ruby.is_debugging() || ruby.has_coverage() {
@@ -192,7 +192,7 @@ pub fn owns_load_iseq(ruby: Main<'_>) -> Protected<bool> {
     Ok(ruby.call(load_iseq, ids.is_equal, &[now])?.is_truthy())
 }
 
-/// What the archive has of a script. `C` is its code.
+/// The archive's answer for a script. `C` is its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<C> {
     Code(C),
@@ -211,7 +211,7 @@ impl<C> Known<C> {
     }
 }
 
-/// What the archive has of a script. Listeners hear of the look-up. `finder`: who has found the script.
+/// Looks up a script, and tells listeners. `finder`: who has found the script.
 pub fn find<'r>(ruby: Main<'r>, script: &Script, finder: Finder) -> Protected<Known<Value<'r>>> {
     let known = CODE.with(ruby, |code| (code.class, code.ids.load_from_binary, code.scopes));
     let Some((class, load_from_binary, scopes)) = known else { return Ok(Known::Nothing) };
@@ -266,14 +266,14 @@ fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     if (path, real) == (old, old_real) {
         return Some(binary.into());
     }
-    // Where path and real path are equal the code has the string once.
+    // If path and real path are equal, the code has the string once.
     if sizes as u32 & IS_FIXED != 0 || (old == old_real) != (path == real) {
         return None;
     }
     relocate(binary, &[(old, path), (old_real, real)]).map(Cow::Owned)
 }
 
-/// Calls `load`, which has Ruby load a script. `load_iseq` answers what is known of that, without another look-up.
+/// Calls `load`, which makes Ruby load a script. `load_iseq` then answers without another look-up.
 pub fn expecting<'r, T>(ruby: Main<'r>, script: Script, known: Known<Value<'r>>, load: impl FnOnce() -> T) -> T {
     CODE.with(ruby, |code| {
         let known = known.map(|value| code.expected_code.set(ruby, value));
@@ -296,7 +296,7 @@ fn take_expected(ruby: Main<'_>) -> Option<(Script, Known<Value<'_>>)> {
 /// RubyVM::InstructionSequence.load_iseq(path) -> the code of the file that Ruby loads next, or nil: then Ruby compiles it.
 fn load_iseq<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main().filter(|_| ruby.is_string(path)) else { return Ok(ruby.nil()) };
-    // A syntax error may have kept Ruby from saying that it has compiled something.
+    // A syntax error may have prevented the event for compiled code.
     warnings::stop(*ruby)?;
     let path = ruby.bytes(path)?;
     if let Some((script, known)) = take_expected(ruby).filter(|(script, _)| script.path.as_bytes() == path) {
@@ -320,7 +320,7 @@ fn answer<'r>(ruby: Main<'r>, script: Script, known: Known<Value<'r>>) -> Protec
     Ok(ruby.nil())
 }
 
-/// Will store the code that Ruby compiles next.
+/// Marks the script whose code will be stored when Ruby has compiled it.
 fn await_code(ruby: Main<'_>, script: Script) -> Protected<()> {
     let wanted = |scope| SESSION.with(ruby, |session| session.wants(scope, script.path.as_bytes(), &script.identity));
     if CODE.with(ruby, |code| wanted(code.scopes.of_new(*ruby))).flatten() != Some(true) {
@@ -334,11 +334,11 @@ fn await_code(ruby: Main<'_>, script: Script) -> Protected<()> {
     tracer.map_or(Ok(()), |tracer| ruby.enable(tracer))
 }
 
-/// Ruby has compiled something.
+/// Called when Ruby has compiled something.
 fn compiled(ruby: Ruby<'_>, tracepoint: Value<'_>) {
     let Some(ruby) = ruby.main() else { return };
     let before = ruby.error_info();
-    // A failure here is none of the program's.
+    // A failure here does not concern the program.
     note(ruby, tracepoint).unwrap_or_else(|jump| ruby.forget(jump, before));
 }
 
@@ -366,8 +366,7 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     let is_small = payload.len() < MAX_EMPTY + script.path.as_bytes().len() + script.real_path().len();
     let is_empty = is_small && has_no_code(*ruby, iseq)?;
     if is_empty {
-        // Of a file with a syntax error, too, Ruby makes empty code, and raises the error when that has run. Here it raises it at
-        // once.
+        // For a file with a syntax error, Ruby also makes empty code, and raises the error when that has run. This call raises it at once.
         ruby.send(class, "compile_file", &[path])?;
     }
     ruby.clear(binary)?;
@@ -390,7 +389,7 @@ fn has_no_code(ruby: Ruby<'_>, iseq: Value<'_>) -> Protected<bool> {
     let mut expected = [ruby.symbol("putnil")?, ruby.symbol("leave")?].into_iter();
     for position in 0..ruby.length(body)? {
         let instruction = ruby.entry_of(body, position);
-        // Others are labels, events and numbers of lines.
+        // Other elements are labels, events and line numbers.
         if ruby.is_array(instruction) && Some(ruby.entry_of(instruction, 0)) != expected.next() {
             return Ok(false);
         }
@@ -398,8 +397,7 @@ fn has_no_code(ruby: Ruby<'_>, iseq: Value<'_>) -> Protected<bool> {
     Ok(expected.next().is_none())
 }
 
-/// Whether the code cannot be given another path: its source contains the path, or is outside of the application, which alone can
-/// move.
+/// Whether the code cannot be given another path: its source contains the path, or lies outside of the application, which alone can move.
 fn is_fixed(ruby: Main<'_>, path: &[u8]) -> bool {
     let is_own = SESSION.with(ruby, |session| path.starts_with(session.root().as_os_str().as_bytes())) == Some(true);
     let source = is_own.then(|| std::fs::read(Path::new(OsStr::from_bytes(path))).ok()).flatten();

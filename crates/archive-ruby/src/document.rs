@@ -1,4 +1,4 @@
-//! Makes the objects of a parsed document from what `Snapboot::Archive::Data::Notation` wrote of them; that file has the form.
+//! Makes the objects of a parsed document from the notation of `Snapboot::Archive::Data::Notation`, which describes the format.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -8,7 +8,7 @@ use crate::ruby::{Maker, Protected, Ruby, Value};
 /// Deeper than any document that is stored, and far from a stack overflow.
 const DEEPEST: usize = 100;
 
-/// What is left to read. It owns nothing, so that an exception may pass.
+/// The unread rest. It owns nothing, so that an exception may pass through.
 struct Reader<'a, 'r> {
     rest: &'a [u8],
     /// An array of the objects that occur several times, and their number.

@@ -1,4 +1,4 @@
-//! Events for Ruby code: each look-up of code, and files that have been loaded.
+//! Events for Ruby code: each look-up of code, and each awaited file that was loaded.
 
 use std::ffi::CStr;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use crate::ruby::{Main, Protected, Value};
 /// The events that Ruby code has subscribed to.
 #[derive(Default)]
 struct Subscriptions {
-    /// Every look-up of code.
+    /// Whether it wants every look-up of code.
     look_ups: bool,
-    /// Files of these names, once they have been loaded.
+    /// Names of files that are reported once they are loaded.
     names: Vec<Vec<u8>>,
 }
 
@@ -26,26 +26,25 @@ pub enum Finder {
 
 static SUBSCRIPTIONS: GvlCell<Subscriptions> = GvlCell::empty();
 
-/// From now on Snapboot::Archive hears of every look-up of code.
+/// Reports every look-up of code to Snapboot::Archive from now on.
 pub fn tell_look_ups(ruby: Main<'_>) {
     SUBSCRIPTIONS.fill(ruby, || Some(Subscriptions::default()));
     SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups = true);
 }
 
-/// Snapboot::Archive will hear when a file of that name has been loaded.
+/// Will report the load of a file of that name to Snapboot::Archive.
 pub fn await_file(ruby: Main<'_>, name: Vec<u8>) {
     SUBSCRIPTIONS.fill(ruby, || Some(Subscriptions::default()));
     SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.names.push(name));
 }
 
-/// When a look-up of code begins; None where nobody listens.
+/// The start of a look-up of code; None without a listener.
 pub fn begin(ruby: Main<'_>) -> Option<Instant> {
     let are_told = SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.look_ups) == Some(true);
     are_told.then(Instant::now)
 }
 
-/// Reports a look-up of code, of which `begun` is what [`begin`] has returned. `finder`: who has found the file. May raise what a listener
-/// raises.
+/// Reports a look-up of code. `begun`: the result of [`begin`]. `finder`: who has found the file. May raise what a listener raises.
 pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, finder: Finder, begun: Option<Instant>) -> Protected<()> {
     if let Some(begun) = begun {
         let took = ruby.number(begun.elapsed().as_nanos() as usize);
@@ -56,7 +55,7 @@ pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, finder: Finder, begun: Op
     Ok(())
 }
 
-/// Reports that Ruby has compiled a script whose code was not there. May raise what a listener raises.
+/// Reports that Ruby has compiled a script that the archive lacked. May raise what a listener raises.
 pub fn tell_compiled(ruby: Main<'_>, path: &CStr) -> Protected<()> {
     if begin(ruby).is_some() {
         ruby.send(archive(ruby)?, "tell_compiled", &[ruby.text(path.to_bytes())?])?;
@@ -72,7 +71,7 @@ pub fn awaited(ruby: Main<'_>, feature: &[u8]) -> Option<Vec<u8>> {
     SUBSCRIPTIONS.with(ruby, |subscriptions| subscriptions.names.iter().find(is_it).cloned()).flatten()
 }
 
-/// An awaited file has been loaded. May raise what a listener raises.
+/// Reports that an awaited file was loaded. May raise what a listener raises.
 pub fn loaded(ruby: Main<'_>, name: &[u8]) -> Protected<()> {
     let is_awaited = SUBSCRIPTIONS.with(ruby, |subscriptions| {
         let at = subscriptions.names.iter().position(|awaited| awaited == name)?;

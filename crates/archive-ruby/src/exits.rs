@@ -1,4 +1,4 @@
-//! Kernel#exec and #exit! end a process, or replace its program, without exit handlers: what is queued is written before.
+//! Kernel#exec and #exit! end a process, or replace its program, without exit handlers: the queue is written first.
 
 use crate::boot;
 use crate::ruby::{Method, Protected, Ruby, Value};
@@ -6,7 +6,7 @@ use crate::ruby::{Method, Protected, Ruby, Value};
 /// The name under which the original method remains.
 const EXIT_BEFORE: &str = "snapboot_exit_before";
 
-/// Has both write the queue from now on. Where somebody else has defined them they are left alone.
+/// Makes both write the queue from now on, unless other code has redefined them.
 pub fn watch(ruby: Ruby<'_>) -> Protected<()> {
     ruby.without_warnings(|| define(ruby))
 }

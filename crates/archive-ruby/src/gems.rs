@@ -1,11 +1,11 @@
-//! RubyGems: whether its require has anything to do.
+//! Checks whether RubyGems' require has anything to do.
 
 use std::sync::OnceLock;
 
 use crate::names;
 use crate::ruby::{Id, Protected, Ruby, Value};
 
-/// Gem, Gem::Specification, and their methods that say what is still to be activated.
+/// Gem, Gem::Specification, and their methods that list pending activations.
 struct Gems {
     gem: Value<'static>,
     specification: Value<'static>,
@@ -37,8 +37,8 @@ pub fn find(ruby: Ruby<'_>) -> Protected<bool> {
     Ok(is_known && GEMS.set(gems).is_ok())
 }
 
-/// Whether RubyGems' require would go straight on to Ruby's own: no default gem of that name waits to be activated, and no gem has
-/// dependencies without a version yet.
+/// Whether RubyGems' require would directly call Ruby's own: no default gem of that name waits for activation, and no gem has unresolved
+/// dependencies.
 pub fn are_idle(ruby: Ruby<'_>, name: Value<'_>) -> Protected<bool> {
     let Some(gems) = GEMS.get() else { return Ok(false) };
     Ok(ruby.with_bytes(name, names::is_plain)?

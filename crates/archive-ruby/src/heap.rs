@@ -1,13 +1,13 @@
 //! Growing Ruby's heap early.
 //!
-//! A heap that grows step by step is collected at each step. In a boot nearly all objects survive, so a sixth of a large boot goes
-//! into collections that free little. An earlier boot has recorded how many objects survive: as soon as this boot turns out to be
-//! as large, the heap grows to its final size at once. Without such a record it grows to three times the survivors so far.
+//! A heap that grows step by step is collected at each step. In a boot nearly all objects survive, so a sixth of a large boot goes into
+//! collections that free little. An earlier boot has recorded how many objects survive: as soon as this boot turns out to be as large, the
+//! heap grows to its final size at once. Without such a record it grows to three times the survivors so far.
 //!
-//! Ruby has no call for that, so garbage objects are made while the collector is off. The next collection frees them, and the
-//! slots remain: Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of
-//! the boot is done. From Ruby 3.2 on there are heaps for objects of several sizes; each gets the part of the room that it had of all slots in
-//! the earlier boot. Not where RUBY_GC_* variables are set.
+//! Ruby has no call for that, so garbage objects are created while the collector is off. The next collection frees them, and the slots
+//! remain. Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of the boot is
+//! done. From Ruby 3.2 on there are heaps for objects of several sizes; each gets its share of all slots in the earlier boot. Does nothing
+//! if RUBY_GC_* variables are set.
 
 use archive::session::Session;
 use archive::{Kind, NewInput};
@@ -16,7 +16,8 @@ use rustix::process::{getrlimit, Resource};
 use crate::ruby::{Main, Protected, Ruby, Value};
 use crate::session::SESSION;
 
-/// The entry's name in the archive. Its payload are numbers of eight bytes: files loaded, objects that survived, and the slots of each heap.
+/// The entry's name in the archive. Its payload consists of numbers of eight bytes: files loaded, surviving objects, and the slots of each
+/// heap.
 const NAME: &[u8] = b"heap";
 
 /// A boot that has loaded one file in this many is expected to load the rest, too.
@@ -24,10 +25,10 @@ const PART: u64 = 16;
 /// With fewer files there is little to gain, and nothing is recorded.
 const FEWEST: u64 = 512;
 
-/// The record is updated after each so many files.
+/// The record is updated after this many files.
 const NOTED: u64 = 64;
 
-/// More objects per file than this are the program's data, which may be fewer in the next boot.
+/// Beyond this many objects per file, they are the program's data, which may be fewer in the next boot.
 const MAX_FOR_A_FILE: u64 = 128;
 
 /// Memory (bytes) that a large boot may allocate without causing a collection. Nearly all of it is code and tables, which survive.
@@ -40,23 +41,23 @@ pub struct Heap {
     scope: usize,
     /// Files and objects of an earlier boot. 0: unknown.
     expected: (u64, u64),
-    /// Slots of each heap: in that boot, or when this one has last looked.
+    /// Slots of each heap: in that boot, or at this one's last look.
     slots: Vec<usize>,
     /// Files of this boot.
     loaded: u64,
-    /// An Array of an object in each page of the room.
+    /// An Array with an object in each page of the room.
     pages: Value<'static>,
-    /// Bytes that were not counted for the next collection.
+    /// Bytes that do not count towards the next collection.
     forgiven: usize,
     /// Objects that have survived so far, if worth recording.
     stayed: Option<u64>,
 }
 
 impl Heap {
-    /// `description`: of the Ruby that runs. `version`: its number.
+    /// `description`: of the running Ruby. `version`: its number.
     pub fn new(ruby: Ruby<'_>, session: &mut Session, description: &str, version: &[u8]) -> Protected<Self> {
         let is_set = std::env::vars_os().any(|(name, _)| name.as_encoded_bytes().starts_with(b"RUBY_GC_"));
-        // Where memory is limited, slots that are not needed after all could be missing elsewhere.
+        // If memory is limited, unneeded slots might be missing elsewhere.
         let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
         let heaps = match version.get(..4) {
             _ if is_set || is_limited => 0,
@@ -85,14 +86,14 @@ impl Heap {
         })
     }
 
-    /// A file is about to be loaded. Answers how large each heap should be now (slots), and the Array that keeps it so large.
+    /// Counts a file that is about to be loaded. Returns the current target size of each heap (slots), and the Array that keeps it.
     pub fn count(&mut self, ruby: Main<'_>) -> Protected<Option<(Vec<usize>, Value<'static>)>> {
         if self.heaps == 0 {
             return Ok(None);
         }
         self.loaded += 1;
         let (files, objects) = self.expected;
-        // A few files more are no new record.
+        // A few more files do not justify a new record.
         if self.loaded >= FEWEST.max(files + files / 8) {
             self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.

@@ -1,16 +1,16 @@
 //! Extensions that are a part of Ruby itself: `require` finds them though they have no file.
 //!
-//! From Ruby 3.3 on the parser Prism is one (inits.c), and in a Ruby that was built with --with-static-linked-ext all are. Ruby has no list of them, but
-//! `$LOAD_PATH.resolve_feature_path` answers with a name and not with a path.
+//! From Ruby 3.3 on the parser Prism is one (inits.c), and in a Ruby built with --with-static-linked-ext all are. Ruby has no list of them,
+//! but for these `$LOAD_PATH.resolve_feature_path` returns a name instead of a path.
 
 use std::sync::OnceLock;
 
 use crate::ruby::{Main, Protected};
 
-/// The extension that usual Rubies have linked in.
+/// The extension that most Rubies have linked in.
 const USUAL: &str = "prism/prism";
 
-/// One that every Ruby has, and hardly any program loads: it stands for all.
+/// Every Ruby has this one, and hardly any program loads it: it stands for all.
 const ANY: &str = "continuation";
 
 #[derive(Clone, Copy, PartialEq)]

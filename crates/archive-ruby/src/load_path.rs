@@ -5,7 +5,7 @@ use archive::session::{real_path, Directories, DirectoryId, NoRealPath};
 use crate::names;
 use crate::ruby::{Protected, Ruby, Value};
 
-/// The directories in which features are looked for.
+/// The directories in which features are looked up.
 pub struct LoadPath {
     array: Value<'static>,
     /// A copy that shares its elements with the array until one of them changes (copy on write).
@@ -36,13 +36,13 @@ impl LoadPath {
         self.array
     }
 
-    /// Whether the array, and what its elements are relative to, is as it was.
+    /// Whether the array, and what its elements are relative to, is unchanged.
     pub fn is_current(&self, ruby: Ruby<'_>) -> Protected<bool> {
         let is_same = self.length != usize::MAX && ruby.is_same_array(self.array, self.copy, self.length)?;
         Ok(is_same && self.cwd.as_ref().is_none_or(|cwd| working_directory().as_ref() == Some(cwd)))
     }
 
-    /// The elements of the array are these now. `None`: not all are strings; Ruby converts others at each search.
+    /// Sets the elements of the array. `None`: not all are strings; Ruby converts others at each search.
     pub fn set(
         &mut self,
         ruby: Ruby<'_>,
@@ -101,7 +101,7 @@ pub fn elements(ruby: Ruby<'_>, array: Value<'_>) -> Protected<Option<Vec<Vec<u8
         if !ruby.is_string(element) {
             return Ok(None);
         }
-        // As Ruby does: so that it cannot change without the array.
+        // As Ruby does, so that it cannot change without the array.
         ruby.freeze(element)?;
         elements.push(ruby.c_bytes(ruby.path(element)?)?.into_bytes());
     }

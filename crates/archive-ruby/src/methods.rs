@@ -1,5 +1,5 @@
-//! Snapboot::Archive::Native: the archive, for Ruby code. `ruby/lib/snapboot/archive/native.rb` says what is for whom.
-//! In a Ractor other than the main one there is no archive.
+//! Snapboot::Archive::Native: the archive, for Ruby code. `ruby/lib/snapboot/archive/native.rb` documents which methods are for whom. There
+//! is no archive in a Ractor other than the main one.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -40,13 +40,13 @@ pub fn define(ruby: Ruby<'_>) -> Protected<()> {
     methods.into_iter().try_for_each(|(name, method)| ruby.define_singleton(native, name, method))
 }
 
-/// Gives the archive to `work`. `None`: there is none, or none in this Ractor.
+/// Passes the archive to `work`. `None`: there is none, or none in this Ractor.
 fn with_session<R>(ruby: Ruby<'_>, work: impl FnOnce(&mut Session) -> R) -> Option<R> {
     ruby.main().and_then(|ruby| SESSION.with(ruby, work))
 }
 
-/// open(script or nil, folder or nil) -> nil, or a String that says why there is no archive. folder: in which the program was started, where that
-/// is another one than the working directory.
+/// open(script or nil, folder or nil) -> nil, or a String that says why there is no archive. folder: the program's initial directory, if it
+/// differs from the working directory.
 fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>, folder: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return ruby.text(b"there is an archive only in the main Ractor") };
     let path = |value: Value<'r>| if value.is_nil() { Ok(None) } else { ruby.bytes(value).map(path_of).map(Some) };
@@ -62,7 +62,7 @@ fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>, folder: Value<'r>) 
     Ok(ruby.nil())
 }
 
-/// identity(path) -> frozen String, or nil where there is neither a file nor a directory.
+/// identity(path) -> frozen String, or nil if there is neither a file nor a directory.
 fn identity<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Value<'r>> {
     match Identity::of(ruby.c_bytes(ruby.path(path)?)?.as_c_str()) {
         Ok(identity) => ruby.freeze(ruby.binary(&identity.to_bytes())?),
@@ -70,7 +70,7 @@ fn identity<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Valu
     }
 }
 
-/// list_tree([path, ...], with links) -> [paths, state], frozen Strings, or nil where nothing can be kept of it.
+/// list_tree([path, ...], with links) -> [paths, state], frozen Strings, or nil if nothing of it can be stored.
 fn list_tree<'r>(ruby: Ruby<'r>, _: Value<'r>, roots: Value<'r>, links: Value<'r>) -> Protected<Value<'r>> {
     let is_written = with_session(ruby, |session| session.is_written() && session.policy() != Policy::Content);
     if is_written != Some(true) {
@@ -84,7 +84,7 @@ fn list_tree<'r>(ruby: Ruby<'r>, _: Value<'r>, roots: Value<'r>, links: Value<'r
     ruby.array_of(&pair)
 }
 
-/// tree_state(paths) -> frozen String, or nil where it has not settled, or times never count.
+/// tree_state(paths) -> frozen String, or nil if it has not settled, or times never count.
 fn tree_state<'r>(ruby: Ruby<'r>, _: Value<'r>, paths: Value<'r>) -> Protected<Value<'r>> {
     if with_session(ruby, |session| session.policy()) == Some(Policy::Content) {
         return Ok(ruby.nil());
@@ -132,13 +132,13 @@ fn store<'r>(ruby: Ruby<'r>, _: Value<'r>, arguments: &[Value<'r>]) -> Protected
     Ok(ruby.nil())
 }
 
-/// Whether a context is one of CRuby alone. What other runtimes may read is stored uncompressed, since they have no decoder.
+/// Whether a context is one of CRuby alone. Entries that other runtimes may read are stored uncompressed, since they have no decoder.
 fn names_this_ruby(ruby: Ruby<'_>, context: &[u8]) -> Protected<bool> {
     let name = [b"ruby ", ruby.version()?.as_slice()].concat();
     Ok(context.windows(name.len()).any(|part| part == name))
 }
 
-/// The input of [number of its kind, path or name, identity or value]; `None` where a file had no identity.
+/// The input of [number of its kind, path or name, identity or value]; `None` if a file had no identity.
 fn input(ruby: Ruby<'_>, row: Value<'_>) -> Protected<Option<NewInput>> {
     let (name, third) = (ruby.bytes(ruby.entry_of(row, 1))?, ruby.entry_of(row, 2));
     let third = if third.is_nil() { None } else { Some(ruby.bytes(third)?) };

@@ -1,10 +1,10 @@
-//! Giving code that was compiled at one path another one: the application has moved.
+//! Gives code that was compiled at one path another one, after the application has moved.
 //!
-//! What RubyVM::InstructionSequence#to_binary gives holds the path as a string object, which the code and everything in it
-//! refers to by its place in a list. A new string is appended, and the list refers to that. The layout is that of
-//! the versions it was tried with; code of others is compiled again.
+//! The result of RubyVM::InstructionSequence#to_binary holds the path as a string object, which the code and everything in it refers to by
+//! its index in a list. A new string is appended, and the list refers to that. The layout was tried with some versions; code of others is
+//! compiled again.
 
-/// Where the numbers of the header are, in bytes. Each has four.
+/// Offsets of the numbers in the header (bytes). Each has four bytes.
 mod header {
     pub const MAGIC: [u8; 4] = *b"YARB";
     pub const MAJOR: usize = 4;
@@ -15,7 +15,7 @@ mod header {
     pub const OBJECTS_OFFSET: usize = 32;
 }
 
-/// The versions whose layout this is.
+/// The versions with this layout.
 const KNOWN: [(u32, u32); 2] = [(3, 1), (3, 3)];
 
 /// In the first byte of an object: its type, and that it is no object but a number or the like.
@@ -68,7 +68,7 @@ fn string(binary: &[u8], start: usize) -> Option<Text<'_>> {
     Some(Text { size_at, bytes })
 }
 
-/// A number of one to nine bytes, and what follows it: the zeros at the low end of the first byte say how many more there are.
+/// A number of one to nine bytes, and the rest: the zeros at the low end of the first byte say how many bytes follow.
 fn small(binary: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *binary.get(at)?;
     let size = if first == 0 { 9 } else { first.trailing_zeros() as usize + 1 };

@@ -1,9 +1,9 @@
-//! Kernel#require and #require_relative over the archive. It finds the file; Ruby's own require, which gets its absolute path, does
-//! all the rest: only Ruby knows what is loaded, what is being loaded and by whom. Where the archive has no answer, the original
-//! require runs.
+//! Kernel#require and #require_relative over the archive. It finds the file and passes its absolute path to Ruby's own require, which does
+//! the rest: only Ruby knows which features are loaded, and which thread is loading one. If the archive has no answer, the original require
+//! runs.
 //!
-//! There are two requires. The inner one replaces Ruby's own (`gem_original_require` where RubyGems is loaded). The outer one
-//! replaces RubyGems', and skips it where that would do nothing.
+//! There are two requires. The inner one replaces Ruby's own (`gem_original_require` if RubyGems is loaded). The outer one replaces
+//! RubyGems', and skips it if that would do nothing.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -25,10 +25,10 @@ use crate::{events, gems, linked_in, tracers};
 /// The name under which the original require remains: a private method of Kernel.
 const BEFORE: &str = "snapboot_require_before";
 
-/// Kernel.method(:require_relative), as it was.
+/// The original Kernel.method(:require_relative).
 static RELATIVE_BEFORE: OnceLock<Value<'static>> = OnceLock::new();
 
-/// Switches it on. Needs an open archive. The answer says why some of it is not on, if so.
+/// Switches it on. Needs an open archive. Returns the reason if some of it stays off.
 pub fn switch_on(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
     // Ruby would warn of each method that is redefined.
     ruby.without_warnings(|| define(ruby, parts))
@@ -73,7 +73,7 @@ fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), &'static str>> {
     if has_gems {
         ruby.alias(kernel, BEFORE, "require")?;
     }
-    // Its label in backtraces is `require`, as that of Ruby's own.
+    // Its label in backtraces is `require`, like that of Ruby's own.
     ruby.define_private(kernel, c"require", Method::one(inner))?;
     ruby.define_singleton(kernel, c"require", Method::one(inner))?;
     if has_gems {
@@ -96,7 +96,7 @@ fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), &'static str>> {
 /// Ruby's own require(name).
 fn inner<'r>(ruby: Ruby<'r>, receiver: Value<'r>, name: Value<'r>) -> Protected<Value<'r>> {
     match ruby.main() {
-        // Only Ruby knows how often other objects are to be asked for their name.
+        // Only Ruby knows how often other objects must be asked for their name.
         Some(main) if ruby.is_string(name) => require(main, receiver, name, Level::Inner),
         _ => Level::Inner.original(ruby, receiver, name),
     }
@@ -141,18 +141,18 @@ impl Level {
     }
 }
 
-/// What a feature leads to.
+/// The result of a look-up of a feature.
 #[derive(Debug)]
 enum Step {
     /// It is loaded.
     Loaded,
-    /// Ruby knows it: as loaded, or as being loaded.
+    /// Ruby knows it, as loaded or being loaded.
     Known,
     Script(Script),
     /// An extension library at that path.
     Library(CString),
     NotFound,
-    /// The archive cannot say.
+    /// The archive has no answer.
     Unknown,
 }
 
@@ -179,7 +179,7 @@ fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, given: Value<'r>, level: Lev
     Ok(loaded)
 }
 
-/// What a feature leads to.
+/// Looks a feature up.
 fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
     let place = Place::of(feature);
     let has_lookups = SESSION.with(ruby, |session| session.parts.lookups) == Some(true);
@@ -199,11 +199,11 @@ fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
         return Ok(Step::Known);
     }
     let step = look_up(ruby, feature, extension)?;
-    // After the outer require RubyGems calls the inner one with the same feature.
+    // After the outer require, RubyGems calls the inner one with the same feature.
     if !matches!(step, Step::NotFound) || BOOT.with(ruby, |boot| boot.directories.was_missing(feature)) == Some(true) {
         return Ok(step);
     }
-    // The file may have been made a moment ago.
+    // The file may have been created a moment ago.
     BOOT.with(ruby, |boot| boot.directories.begin_round());
     let step = look_up(ruby, feature, extension)?;
     if matches!(step, Step::NotFound) {
@@ -212,7 +212,7 @@ fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
     Ok(step)
 }
 
-/// What a feature that is not loaded leads to.
+/// Looks up a feature that is not loaded.
 fn look_up(ruby: Main<'_>, feature: &[u8], extension: Extension) -> Protected<Step> {
     let stem = extension.stem(feature);
     let find =
@@ -240,7 +240,7 @@ fn look_up(ruby: Main<'_>, feature: &[u8], extension: Extension) -> Protected<St
     })
 }
 
-/// What Ruby knows of a feature.
+/// Ruby's own state of a feature.
 fn provided(ruby: Main<'_>, feature: &[u8]) -> Protected<Provided> {
     match CString::new(feature) {
         Ok(feature) => ruby.provided(&feature),
@@ -262,12 +262,12 @@ fn load<'r>(ruby: Main<'r>, receiver: Value<'r>, script: Script) -> Protected<Va
     }
 }
 
-/// Has Ruby compile and run it.
+/// Lets Ruby compile and run it.
 fn load_source<'r>(ruby: Main<'r>, receiver: Value<'r>, script: &Script) -> Protected<Value<'r>> {
     ruby.original_require(receiver, ruby.file_name(script.path.to_bytes())?)
 }
 
-/// Has Ruby run the code from the archive, or compile it and store the code there.
+/// Lets Ruby run the code from the archive, or compile the file and store its code.
 fn load_with_code<'r>(
     ruby: Main<'r>,
     receiver: Value<'r>,
@@ -285,8 +285,8 @@ fn provide<'r>(ruby: Main<'r>, script: Script) -> Protected<Value<'r>> {
     Ok(ruby.boolean(true))
 }
 
-/// Whether [`provide`] does what Ruby would do. Where files are loaded through links Ruby notes the real path, too, and another
-/// library's `load_iseq` would be called.
+/// Whether [`provide`] does what Ruby would do. If files are loaded through links, Ruby also records the real path, and it would call
+/// another library's `load_iseq`.
 fn can_provide(ruby: Main<'_>, script: &Script) -> Protected<bool> {
     if BOOT.with(ruby, |boot| boot.has_links) == Some(None) {
         let has_links = loads_through_links(*ruby)?;
@@ -297,7 +297,7 @@ fn can_provide(ruby: Main<'_>, script: &Script) -> Protected<bool> {
         && code::owns_load_iseq(ruby)?)
 }
 
-/// Whether one of the features has been loaded by a path that is not its real one.
+/// Whether one of the features was loaded by a path that is not its real one.
 fn loads_through_links(ruby: Ruby<'_>) -> Protected<bool> {
     let features = ruby.global(c"$LOADED_FEATURES")?;
     let is_link = |path: &[u8]| path.starts_with(b"/") && real_path(path).is_none_or(|real| real != path);
@@ -310,8 +310,8 @@ fn loads_through_links(ruby: Ruby<'_>) -> Protected<bool> {
     Ok(false)
 }
 
-/// compile(path or feature with extension) -> true, or nil where nothing came of it. Has Ruby compile a script that the archive
-/// does not have yet. Ruby would run it next: the caller has a TracePoint that throws as soon as it is compiled.
+/// compile(path or feature with extension) -> true, or nil if that failed. Lets Ruby compile a script that the archive does not have yet.
+/// Ruby would run it next: the caller has a TracePoint that throws as soon as it is compiled.
 pub fn compile<'r>(ruby: Ruby<'r>, receiver: Value<'r>, name: Value<'r>) -> Protected<Value<'r>> {
     let Some(ruby) = ruby.main() else { return Ok(ruby.nil()) };
     let feature = ruby.c_bytes(ruby.path(name)?)?;

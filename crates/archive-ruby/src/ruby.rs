@@ -1,8 +1,7 @@
 //! Ruby's C API: the functions that are the same in every CRuby from 3.0 on, declared by hand.
 //!
-//! No struct layout and no constant of a version is used here, so that one file serves all of them: nil and true are taken
-//! from functions when the library is initialised. What is not part of the public API is looked up by name
-//! ([`Ruby::look_up`]) and done without where it is not there.
+//! No struct layout and no constant of a version is used here, so one file serves all of them: nil and true are taken from functions when
+//! the library is initialised. Functions outside of the public API are looked up by name ([`Ruby::look_up`]), and are optional.
 //!
 //! Three types hold the rules that Ruby's functions have:
 //! - [`Ruby`] is a token: the current thread is one of Ruby's and has the lock (GVL) of its Ractor. It exists only while a function
@@ -51,22 +50,22 @@ impl<'r> Deref for Main<'r> {
     }
 }
 
-/// A Ruby object. `'static` are those that the garbage collector never takes.
+/// A Ruby object. The garbage collector never takes one with the lifetime `'static`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Value<'r>(usize, PhantomData<&'r ()>);
 
-/// A Ruby name. None that is made here is ever taken.
+/// A Ruby name. Names made here are never collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Id(usize);
 
-/// How a protected call ended, if not by returning: an exception, a throw, the end of its thread. Ruby holds the rest of it.
+/// How a protected call ended other than by returning: an exception, a throw, the end of its thread. Ruby holds the rest.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Jump(c_int);
 
-/// What may be ended by Ruby.
+/// The result of something that Ruby may end.
 pub type Protected<T> = Result<T, Jump>;
 
 unsafe extern "C-unwind" {
@@ -181,7 +180,7 @@ impl<'r> Ruby<'r> {
         call.result.filter(|_| state == 0).ok_or(Jump(state))
     }
 
-    /// Forgets a jump. `before`: the exception that was being handled then, which is so again.
+    /// Drops a jump. `before`: the exception that was being handled before, which is restored.
     pub fn forget(self, _: Jump, before: Value<'_>) {
         self.set_error_info(before);
     }
@@ -214,14 +213,14 @@ impl<'r> Ruby<'r> {
         object.is_truthy() && unsafe { rb_obj_class(object) == rb_cSymbol }
     }
 
-    /// The garbage collector never takes or moves this object from now on.
+    /// From now on the garbage collector never takes or moves this object.
     pub fn keep(self, object: Value<'_>) -> Protected<Value<'static>> {
         // SAFETY: an object, which is only noted.
         self.protect(|| unsafe { rb_gc_register_mark_object(object) })?;
         Ok(Value(object.0, PhantomData))
     }
 
-    /// RUBY_VERSION. Empty where that is not there.
+    /// RUBY_VERSION. Empty if it is missing.
     pub fn version(self) -> Protected<Vec<u8>> {
         let version = self.find_constant(self.object_class(), "RUBY_VERSION")?;
         Ok(version.map(|version| self.bytes(version)).transpose()?.unwrap_or_default())
@@ -298,7 +297,7 @@ impl<'r> Ruby<'r> {
         unsafe { rb_errinfo() }
     }
 
-    /// Makes that the exception that is being handled, if it is one, else none.
+    /// Makes that the exception being handled, if it is one, else none.
     pub fn set_error_info(self, exception: Value<'_>) {
         // SAFETY: two objects.
         let is_exception = exception.is_truthy() && unsafe { rb_obj_is_kind_of(exception, rb_eException) }.is_truthy();
@@ -306,7 +305,7 @@ impl<'r> Ruby<'r> {
         unsafe { rb_set_errinfo(if is_exception { exception } else { nil() }) };
     }
 
-    /// Whether line or branch coverage has been set up.
+    /// Whether line or branch coverage is set up.
     pub fn has_coverage(self) -> bool {
         // SAFETY: it only reads.
         unsafe { rb_get_coverages() }.is_truthy()
@@ -331,7 +330,7 @@ impl<'r> Ruby<'r> {
         unsafe { *rb_ruby_verbose_ptr() }.is_truthy()
     }
 
-    /// Does something without warnings.
+    /// Runs something without warnings.
     pub fn without_warnings<T>(self, work: impl FnOnce() -> T) -> T {
         // SAFETY: Ruby's own variable, which is there as long as the process.
         let verbose = unsafe { rb_ruby_verbose_ptr() };

@@ -10,8 +10,8 @@ use crate::cell::GvlCell;
 /// The session of this process.
 pub static SESSION: GvlCell<Session> = GvlCell::empty();
 
-/// Opens the archive of the program whose main script this is, started in that folder (`None`: the working directory), or prepares to make
-/// it. `Err` says why there is none.
+/// Opens the archive of the program with this main script, started in that folder (`None`: the working directory), or prepares to create
+/// it. `Err`: why there is none.
 pub fn open(script: Option<&Path>, folder: Option<PathBuf>) -> Result<Session, String> {
     let settings = Settings::read()?;
     let cwd = folder.map_or_else(std::env::current_dir, Ok);

@@ -1,4 +1,4 @@
-//! Whether somebody traces what is compiled: code from the archive would go unnoticed.
+//! Checks whether compiling is traced: tracers would miss code from the archive.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -7,15 +7,15 @@ use crate::ruby::{Method, Protected, Ruby, Value};
 /// The name under which the original TracePoint.new remains.
 const BEFORE: &str = "snapboot_new_before";
 
-/// A TracePoint for all events, or for this one, has been made. Used where Ruby does not tell whether one is enabled.
+/// A TracePoint for all events, or for this one, was created. Used if Ruby does not show whether one is enabled.
 static MAY_BE_TRACED: AtomicBool = AtomicBool::new(false);
 
-/// Whether somebody traces what is compiled.
+/// Whether compiling is traced.
 pub fn is_compiling_traced(ruby: Ruby<'_>) -> bool {
     ruby.is_compiling_traced().unwrap_or_else(|| MAY_BE_TRACED.load(Relaxed))
 }
 
-/// Watches for new TracePoints from now on, where Ruby does not tell.
+/// Watches for new TracePoints from now on, if Ruby does not show them.
 pub fn watch(ruby: Ruby<'_>) -> Protected<()> {
     let class = ruby.find_constant(ruby.object_class(), "TracePoint")?;
     if let (None, Some(class)) = (ruby.is_compiling_traced(), class) {

@@ -1,6 +1,6 @@
-//! Whether Ruby warns while it compiles a file. Code from the archive is not parsed, so the warning would never come again.
+//! Checks whether Ruby warns while it compiles a file. Code from the archive is not parsed, so the warning would never be repeated.
 //!
-//! `Warning.warn` is overridden while Ruby compiles. Where the program has overridden it itself, warnings are not seen.
+//! `Warning.warn` is overridden while Ruby compiles. If the program itself has overridden it, warnings are not seen.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::OnceLock;

@@ -1,7 +1,7 @@
-//! The memory of what runs once: the code of modules and of the bodies of their classes.
+//! The memory of code that runs once: that of modules and of the bodies of their classes.
 //!
-//! Nothing refers to that code any more when the module has run, so its memory is used again for the next module's: a sixth of all that code
-//! takes. Nobody tells when that is. It is seen when the next code is about to be made, by the counts of references.
+//! Nothing refers to this code any more once the module has run, so its memory is reused for the next module's: a sixth of the memory of
+//! all code. No event shows that a module has run. Reference counts show it when the next code is created.
 #![allow(unsafe_code)]
 
 use pyo3::ffi::PyObject;
@@ -9,9 +9,9 @@ use pyo3::ffi::PyObject;
 use super::layout::{read, write, Layout};
 use super::memory::{Memory, ALIGNMENT};
 
-/// What is taken from the memory of lasting code at once (bytes).
+/// How much is taken from the memory of lasting code at once (bytes).
 const STEP: usize = 64 << 10;
-/// Modules that may be running, one inside another. Of more than that, the memory of the first ones is not used again.
+/// The number of modules that may be running, one inside another. With more than that, the memory of the first ones is not reused.
 const RUNNING: usize = 64;
 
 /// The bodies of one module.
@@ -24,15 +24,14 @@ struct Body {
 struct Object {
     object: *mut PyObject,
     is_code: bool,
-    /// How many references to it there are while only the body's own objects refer to it.
+    /// The number of references to it when only the body's own objects refer to it.
     references: usize,
 }
 
-/// Which of it is in use. The memory is never given back to the kernel: CPython 3.13 looks at code that it has known by its number, also when it
-/// is gone.
+/// Which parts are in use. The memory is never returned to the kernel: CPython 3.13 reads code by its number even after it is gone.
 #[derive(Default)]
 pub struct Bodies {
-    /// Start and size of what is free, by address.
+    /// Start and size of the free parts, by address.
     free: Vec<(usize, usize)>,
     /// Of modules that may still be running. The last object of each is the module's own code.
     running: Vec<Body>,
@@ -69,11 +68,11 @@ impl Bodies {
         Some(start)
     }
 
-    /// Those objects lie in what [`Bodies::take`] gave, and refer to each other only. With each, whether it is code; the last one is that of
-    /// the module.
+    /// Registers objects in memory from [`Bodies::take`] that refer only to each other. Each comes with whether it is code; the last one is
+    /// that of the module.
     ///
     /// # Safety
-    /// As of `take`.
+    /// As for `take`.
     pub unsafe fn begin(&mut self, start: *mut u8, size: usize, objects: &[(*mut PyObject, bool)]) {
         let object = |&(object, is_code)| {
             // SAFETY: an object that was just made.
@@ -87,7 +86,7 @@ impl Bodies {
         self.running.push(Body { start: start as usize, size: size.next_multiple_of(ALIGNMENT), objects });
     }
 
-    /// Makes free what has run.
+    /// Frees bodies that have run.
     unsafe fn release(&mut self, layout: &Layout) {
         for place in (0..self.running.len()).rev() {
             // SAFETY: as the caller says: the objects are there until they are released.
@@ -123,7 +122,7 @@ impl Bodies {
 }
 
 impl Object {
-    /// Whether nothing else refers to it, or hangs on it.
+    /// Whether nothing else refers to it or depends on it.
     unsafe fn is_alone(&self, layout: &Layout) -> bool {
         // SAFETY: an object that is there; if it is code, it has these fields.
         unsafe {
@@ -132,7 +131,7 @@ impl Object {
         }
     }
 
-    /// Takes its number from it: nobody is to find it by that.
+    /// Removes its number, so that nobody finds it by that.
     unsafe fn forget(&self, layout: &Layout) {
         if let Some(field) = layout.version.filter(|_| self.is_code) {
             // SAFETY: the same.

@@ -1,8 +1,8 @@
-//! Code objects made from what [`super::encode`] has written.
+//! Makes code objects from what [`super::encode`] has written.
 //!
-//! marshal asks Python's allocator for each object, interns each name anew and has each code object checked and completed. Here the objects
-//! of a module are laid out side by side in memory of their own, complete as they were when they were written. They are never freed: each has
-//! one reference more than there are. Of what runs once, the memory is used again; see [`super::bodies`].
+//! marshal calls Python's allocator for each object, interns each name anew, and lets each code object be checked and completed. Here the
+//! objects of a module lie side by side in memory of their own, as complete as when they were written. They are never freed: each has one
+//! more reference than its holders account for. The memory of code that runs once is reused; see [`super::bodies`].
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -35,7 +35,7 @@ extern "C" {
     static mut _Py_EllipsisObject: u8;
 }
 
-/// The types that are laid out here, and the constants that Python has once.
+/// The types of the objects made here, and Python's constants.
 #[derive(Clone, Copy)]
 pub struct Types {
     pub code: *mut PyObject,
@@ -65,18 +65,18 @@ impl Types {
     }
 }
 
-/// What is kept from one module to the next. Only used by who holds the interpreter's lock, and never while Python code runs.
+/// Kept from one module to the next. Used only by the holder of the interpreter's lock, and never while Python code runs.
 static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 struct Kept {
     memory: Memory,
     bodies: Bodies,
     names: Names,
-    /// The place of the versions that was found to be right.
+    /// The place of the versions, once confirmed.
     version_place: Option<i32>,
 }
 
-/// The code. `path`: that of the module's file. `None` where the bytes are not what `encode` writes, or there is no memory.
+/// Decodes the code. `path`: that of the module's file. `None` if the bytes are not from `encode`, or there is no memory.
 pub fn decode<'py>(layout: &'static Layout, bytes: &[u8], path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     let python = path.py();
     let (head, notes) = Head::read(bytes)?;
@@ -123,19 +123,19 @@ pub fn decode<'py>(layout: &'static Layout, bytes: &[u8], path: &Bound<'py, PySt
     }
 }
 
-/// Whether so much code was made since [`trim`] that it is worth calling.
+/// Whether enough code was made since [`trim`] to call that.
 pub fn has_grown() -> bool {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(|kept| kept.memory.has_grown())
 }
 
-/// Gives the kernel back what was taken in advance.
+/// Returns memory that was taken in advance to the kernel.
 pub fn trim() {
     if let Some(kept) = KEPT.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
         kept.memory.trim();
     }
 }
 
-/// What is left of the module's memory.
+/// The unused part of the module's memory.
 struct Free {
     next: *mut u8,
     left: usize,
@@ -156,14 +156,14 @@ struct Decoder<'a> {
     types: Types,
     names: &'a mut Names,
     path: *mut PyObject,
-    /// For what lasts, and for bodies.
+    /// For lasting objects, and for bodies.
     free: [Free; 2],
-    /// Whether the next object is of a body.
+    /// Whether the next object belongs to a body.
     is_passing: bool,
     /// The objects of bodies, and whether each is code.
     passing: Vec<(*mut PyObject, bool)>,
     objects: Vec<*mut PyObject>,
-    /// That of the next code object; 0 where it has none.
+    /// The number of the next code object; 0 if it has none.
     version: u32,
 }
 
@@ -215,7 +215,7 @@ impl Decoder<'_> {
         self.free[usize::from(self.is_passing)].take(size)
     }
 
-    /// A new object with one reference, its own; all behind type and count is zero.
+    /// Creates an object with one reference, its own; everything after type and count is zero.
     unsafe fn new_object(&mut self, size: usize, kind: *mut PyObject) -> Option<*mut PyObject> {
         let object = self.take(size)?.cast::<PyObject>();
         // SAFETY: every object starts with these fields, and has room for them.
@@ -226,7 +226,7 @@ impl Decoder<'_> {
         Some(object)
     }
 
-    /// The object of that number, with one reference more.
+    /// The object of that number, with one more reference.
     unsafe fn referred(&self, number: [u8; 2]) -> Option<*mut PyObject> {
         let number = u16::from_le_bytes(number);
         let object = if number == PATH { self.path } else { *self.objects.get(usize::from(number))? };

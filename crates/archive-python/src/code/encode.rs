@@ -1,4 +1,4 @@
-//! Code objects written down for [`super::decode`].
+//! Writes code objects for [`super::decode`].
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -15,11 +15,11 @@ use super::passing::References;
 use crate::document::utf8_of;
 use crate::marshal;
 
-/// Constants lie in each other no deeper than source can nest. What is deeper is left to marshal.
+/// Constants contain each other no deeper than source can nest. Deeper ones are left to marshal.
 const DEEPEST: usize = 200;
 
-/// The bytes that `decode` makes that code from. `path`: that of the module's file. `version_place`: see `versions`; any number where code has
-/// none. `None`: the code has something that they cannot say.
+/// Encodes code for `decode`. `path`: that of the module's file. `version_place`: see `versions`; any number if code has none. `None`: the
+/// format cannot express some part of the code.
 pub fn encode(
     layout: &'static Layout,
     code: &Bound<'_, PyAny>,
@@ -232,7 +232,7 @@ impl Encoder<'_> {
         Some(())
     }
 
-    /// Numbers, frozensets and the like: few, and laid out in more ways. marshal has them.
+    /// Numbers, frozensets and the like: few, and with more layouts. marshal writes them.
     unsafe fn write_other(&mut self, object: *mut PyObject) -> Option<()> {
         let python = self.python;
         // SAFETY: an object that lives.

@@ -1,8 +1,8 @@
-//! Where the fields of code, tuples, bytes and strings lie in the CPython that runs, from its headers (`cpython/code.h`, `unicodeobject.h`),
-//! and whether they are there.
+//! The offsets of fields of code, tuples, bytes and strings in the running CPython, from its headers (`cpython/code.h`, `unicodeobject.h`),
+//! and checks that they are right.
 //!
-//! A minor version never changes these layouts, but a build may (`--with-trace-refs`, `--disable-gil`): so the fields of a code object whose
-//! attributes Python itself tells are compared with what is read, before anything is believed.
+//! A minor version never changes these layouts, but a build may (`--with-trace-refs`, `--disable-gil`): so the fields of a code object are
+//! first compared with the attributes that Python itself returns.
 #![allow(unsafe_code)]
 
 use pyo3::ffi::PyObject;
@@ -14,7 +14,7 @@ pub const TYPE: usize = 8;
 pub const ITEMS: usize = 16;
 /// From the start of a tuple to its hash, where it has one: from 3.14 on.
 const TUPLE_HASH: usize = 24;
-/// The bytes of what the collector keeps before a tuple.
+/// The size of the collector's header before a tuple.
 pub const COLLECTOR_HEAD: usize = 16;
 /// From the start of `bytes` to its hash and its content.
 pub const BYTES_HASH: usize = 24;
@@ -32,7 +32,7 @@ const KNOWN: u32 = 0x7f;
 /// One byte for each character, the content follows, ASCII, not interned.
 const PLAIN: u32 = 1 << 2 | COMPACT | ASCII;
 
-/// Where the flags of code are from 3.11 on, and the one of functions (`CO_OPTIMIZED`): bodies of modules and classes have it not.
+/// The offset of code flags from 3.11 on, and the flag of functions (`CO_OPTIMIZED`), which bodies of modules and classes lack.
 pub const CODE_FLAGS: usize = 48;
 pub const OF_FUNCTION: u32 = 1;
 
@@ -42,24 +42,24 @@ pub struct Layout {
     minor: u8,
     /// From the start of a code object to the end of its fields.
     pub code: usize,
-    /// What describes the code without being an object: where it starts and how many bytes it has. All else is zero at first.
+    /// Fields of code that are no objects: start and size of each. All others start as zero.
     pub plain: &'static [(usize, usize)],
-    /// The objects that code refers to, with their attributes where Python hands out the very object.
+    /// The objects that code refers to, with their attributes if Python returns the very object.
     pub objects: &'static [(usize, &'static str)],
-    /// Where the path of the source is among `objects`.
+    /// The index of the source's path in `objects`.
     pub filename: usize,
-    /// The number by which specialised calls know the code; every code object has another.
+    /// The number by which specialised calls identify the code; every code object has another.
     pub version: Option<usize>,
-    /// What is null until somebody asks more of the code, or has more to do with it than run it. Empty where running it alone changes that.
+    /// Fields that are null until the code is used for more than running it. Empty if running it alone changes them.
     pub later: &'static [usize],
-    /// Until 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null where none is, and
-    /// where the tuple of these variables is.
+    /// Up to 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null without any,
+    /// and the place of the tuple of these variables.
     pub array: Option<(usize, usize)>,
     /// From the start of a tuple to its first item.
     pub tuple: usize,
     /// From the start of an ASCII string to its content.
     pub ascii: usize,
-    /// Whether objects that are never freed have a count of references that stays.
+    /// Whether objects that are never freed keep a constant reference count.
     pub has_immortals: bool,
 }
 
@@ -155,7 +155,7 @@ static LAYOUTS: [Layout; 8] = [
     Layout { minor: 15, ..THREE_14 },
 ];
 
-/// The layout of the Python that runs, where `sample`, code of any function with a name of more than one ASCII letter, is laid out so.
+/// The layout of the running Python, if `sample`, code of any function with a name of more than one ASCII letter, has that layout.
 pub fn of(sample: &Bound<'_, PyAny>) -> Option<&'static Layout> {
     let version = sample.py().version_info();
     let layout = LAYOUTS.iter().find(|layout| version.major == 3 && layout.minor == version.minor)?;
@@ -226,7 +226,7 @@ impl Layout {
         }
     }
 
-    /// The flags of an ASCII string that nobody has interned.
+    /// The flags of an ASCII string that is not interned.
     pub fn plain_text(&self) -> u32 {
         // The bit behind `ascii` was "ready" until 3.11, and is "statically allocated" from 3.12 on.
         if self.has_immortals {
@@ -236,7 +236,7 @@ impl Layout {
         }
     }
 
-    /// The content of a string that is laid out as ASCII.
+    /// The content of a string laid out as ASCII.
     ///
     /// # Safety
     /// `object` is a string, and lives as long as the result is used.

@@ -1,7 +1,7 @@
-//! The memory that decoded code lies in: handed out from one end to the other, and never given back.
+//! The memory of decoded code: allocated from one end to the other, and never freed.
 //!
-//! Code of modules lives as long as the process, all but always. What is made in one piece needs no allocator's bookkeeping, and where the
-//! pieces lie in huge pages the kernel is entered once for each 2 MiB.
+//! Code of modules nearly always lives as long as the process. Memory taken in one piece needs no allocator's bookkeeping, and in huge
+//! pages the kernel is entered only once for each 2 MiB.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -11,9 +11,9 @@ use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
 
 use crate::arenas::{give_back, is_limited, HUGE};
 
-/// The addresses that are reserved at once (bytes). What is not used of them takes no memory.
+/// The addresses that are reserved at once (bytes). The unused part takes no memory.
 const AREA: usize = 32 << 20;
-/// The same where memory is limited: what is reserved counts there.
+/// The same if memory is limited: reserved addresses count there.
 const LIMITED: usize = 1 << 20;
 /// Where objects start (bytes): all of their fields are at most as large.
 pub const ALIGNMENT: usize = 8;
@@ -22,7 +22,7 @@ pub const ALIGNMENT: usize = 8;
 pub struct Memory {
     next: usize,
     end: usize,
-    /// Where `next` was when memory was given back.
+    /// The value of `next` when memory was last returned.
     trimmed: usize,
 }
 
@@ -31,7 +31,7 @@ impl Memory {
         Self { next: 0, end: 0, trimmed: 0 }
     }
 
-    /// `size` bytes, all zero, at a multiple of `ALIGNMENT`; `None` where the kernel has none.
+    /// `size` bytes, all zero, at a multiple of `ALIGNMENT`; `None` if the kernel has none.
     pub fn take(&mut self, size: usize) -> Option<*mut u8> {
         let size = size.checked_next_multiple_of(ALIGNMENT)?;
         if size > self.end - self.next {
@@ -42,12 +42,12 @@ impl Memory {
         Some(start as *mut u8)
     }
 
-    /// Whether a huge page and more was handed out since the last [`Memory::trim`].
+    /// Whether more than a huge page was handed out since the last [`Memory::trim`].
     pub fn has_grown(&self) -> bool {
         !(self.trimmed..self.trimmed + HUGE).contains(&self.next)
     }
 
-    /// Gives the kernel back what it has handed out in advance: the rest of the last huge page.
+    /// Returns to the kernel what it has handed out in advance: the rest of the last huge page.
     pub fn trim(&mut self) {
         self.trimmed = self.next;
         give_back(self.next, self.next.next_multiple_of(HUGE).min(self.end));

@@ -1,7 +1,7 @@
-//! The code of a module in the archive, and how it becomes objects.
+//! The code of a module in the archive, and its conversion to objects.
 //!
-//! Where the layout of the Python that runs is known, code is kept as [`encode`] writes it and made by [`decode`]; all else as marshal
-//! has it. The first byte of what is kept says which.
+//! If the layout of the running Python is known, code is stored as [`encode`] writes it and made by [`decode`]; otherwise as marshal writes
+//! it. The first byte says which.
 
 mod bodies;
 mod decode;
@@ -23,7 +23,7 @@ use crate::marshal;
 pub use decode::{has_grown, trim};
 use layout::Layout;
 
-/// What describes the form that code is kept in, besides the version of Python: a new number where the form changes.
+/// The name of the format for stored code, besides the version of Python: a new number if the format changes.
 pub const FORM: &str = "objects 2";
 
 const MARSHALLED: u8 = 0;
@@ -31,11 +31,12 @@ const LAID_OUT: u8 = 1;
 
 /// How this process reads and writes code.
 pub struct Code {
-    /// `None`: all code is kept as marshal has it.
+    /// `None`: all code is stored in marshal's format.
     layout: Option<&'static Layout>,
-    /// Where versions of code are counted; see `versions`.
+    /// The place of the counter of code versions; see `versions`.
     version_place: OnceLock<Option<i32>>,
-    /// Files whose code was laid out before. It is never freed, so who loads a module again and again gets Python's own from then on.
+    /// Files whose code was decoded before. Decoded code is never freed, so a module that is loaded repeatedly gets Python's own from then
+    /// on.
     decoded: Mutex<HashSet<String>>,
 }
 
@@ -45,7 +46,7 @@ impl Code {
         Self { layout: layout::of(sample), version_place: OnceLock::new(), decoded: Mutex::default() }
     }
 
-    /// The code that those bytes stand for; `None` where Python has to load it. `path`: that of the module's file.
+    /// Decodes stored code; `None` if Python has to load it. `path`: that of the module's file.
     pub fn load<'py>(&self, kept: &[u8], path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
         match kept.split_first()? {
             (&MARSHALLED, bytes) => marshal::load(path.py(), bytes).ok(),
@@ -57,7 +58,7 @@ impl Code {
         }
     }
 
-    /// What is to be kept of code that has not run yet.
+    /// Encodes code that has not run yet.
     pub fn save(&self, code: &Bound<'_, PyAny>, path: &Bound<'_, PyString>) -> PyResult<Vec<u8>> {
         let laid_out = self.layout.and_then(|layout| {
             let place = match layout.version {

@@ -1,7 +1,7 @@
 //! Interned strings that decoded code has used before, found without asking Python.
 //!
-//! Modules share most of their names. To intern one takes a new string, its hash and a look-up in Python's own table; here the
-//! name's bytes lead to the string that is interned.
+//! Modules share most of their names. Interning one takes a new string, its hash and a look-up in Python's own table; here the name's bytes
+//! lead to the interned string.
 #![allow(unsafe_code)]
 
 use std::collections::HashMap;
@@ -46,7 +46,7 @@ impl Names {
     }
 }
 
-/// A hash that is quick for short texts. Whatever it gives, the text is compared.
+/// A fast hash for short texts. In any case, the text is compared.
 fn hash(text: &[u8]) -> u64 {
     const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15; // 2^64 divided by the golden ratio
     let mut hash = text.len() as u64;
@@ -61,7 +61,7 @@ fn hash(text: &[u8]) -> u64 {
     hash ^ hash >> 32
 }
 
-/// For keys that are hashes already.
+/// For keys that are already hashes.
 #[derive(Default)]
 struct AsIs(u64);
 

@@ -1,8 +1,8 @@
-//! Which objects of a module's code are needed only until the module has run: see [`super::bodies`].
+//! Finds the objects of a module's code that are needed only until the module has run: see [`super::bodies`].
 
 use std::collections::HashMap;
 
-/// The objects that refer to others, and what they refer to, by numbers.
+/// The objects that refer to others, and their references, by number.
 #[derive(Default)]
 pub struct References {
     codes: HashMap<u16, Code>,
@@ -29,8 +29,8 @@ impl References {
         self.bytes.push(number);
     }
 
-    /// The code of the module, that of the bodies of classes in it, and the tuples and bytes that only such code refers to. What is in those
-    /// tuples lasts: a module has it as its documentation, or as a value.
+    /// The code of the module, that of the bodies of its classes, and the tuples and bytes that only such code refers to. The contents of
+    /// those tuples last: a module has them as its documentation, or as a value.
     pub fn passing(&self, module: u16) -> Vec<u16> {
         let mut passing = vec![module];
         let mut seen = 0;
@@ -56,7 +56,7 @@ impl References {
         }
     }
 
-    /// Those of `passing` that something lasting refers to, or a tuple may have given to the module.
+    /// Those of `passing` that a lasting object refers to, or that a tuple may have given to the module.
     fn lasting(&self, passing: &[u16]) -> Vec<u16> {
         let passes = |number: &u16| passing.binary_search(number).is_ok();
         let of_codes = self.codes.iter().filter(|(number, _)| !passes(number)).flat_map(|(_, code)| &code.fields);

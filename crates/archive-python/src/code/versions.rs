@@ -1,8 +1,8 @@
-//! The numbers by which CPython knows code from 3.12 on: a specialised call remembers the number of what it calls, so no two code objects of an
-//! interpreter may have the same one.
+//! The numbers by which CPython identifies code from 3.12 on: a specialised call remembers the number of its target, so no two code objects
+//! of an interpreter may have the same one.
 //!
-//! The interpreter counts in a field of its own, and nothing tells where. New code shows the count, and so the place: of all that the interpreter
-//! may write to, the field that holds the next number, each time that code is made.
+//! The interpreter counts in a field whose place nothing shows. New code shows the count, and so the place: in the interpreter's writable
+//! memory, it is the field that holds the next number each time code is created.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int};
@@ -20,7 +20,7 @@ extern "C" {
     static mut PyCode_Type: u8;
 }
 
-/// Where the field lies, from the type of code objects on, which lies in the same library; `None` where that is not plain to see.
+/// The offset of the field from the type of code objects, which lies in the same library; `None` if it is ambiguous.
 pub fn find(layout: &Layout) -> Option<i32> {
     let memory = File::open("/proc/self/mem").ok()?;
     let area = writable_around(origin())?;
@@ -41,7 +41,7 @@ pub fn find(layout: &Layout) -> Option<i32> {
     }
 }
 
-/// Whether the field lies there.
+/// Whether the field has that offset.
 pub fn is_at(layout: &Layout, place: i32) -> bool {
     let address = origin().wrapping_add_signed(place as isize);
     let next = next_by_new_code(layout);
@@ -50,10 +50,10 @@ pub fn is_at(layout: &Layout, place: i32) -> bool {
     is_read.is_ok() && next == Some(u32::from_le_bytes(field))
 }
 
-/// The first of `count` numbers that nothing has, for code that is made now. Where they have run out it is 0, which means none.
+/// Takes `count` unused numbers for new code, and returns the first. If they have run out, returns 0, which means none.
 ///
 /// # Safety
-/// [`is_at`] has said that the field lies at `place`, and the caller holds the interpreter's lock.
+/// [`is_at`] has confirmed `place`, and the caller holds the interpreter's lock.
 pub unsafe fn take(place: i32, count: u32) -> u32 {
     let field = origin().wrapping_add_signed(place as isize) as *mut u32;
     // SAFETY: the field is there, and only who holds the lock uses it.
@@ -73,7 +73,7 @@ fn origin() -> usize {
     (&raw mut PyCode_Type) as usize
 }
 
-/// The memory without a gap around an address that the process may write to.
+/// The contiguous writable memory around an address.
 fn writable_around(address: usize) -> Option<Range<usize>> {
     let maps = read_to_string("/proc/self/maps").ok()?;
     let writable = maps.lines().filter_map(|line| {
@@ -93,7 +93,7 @@ fn writable_around(address: usize) -> Option<Range<usize>> {
     around.filter(|around| around.contains(&address))
 }
 
-/// What the next code will be numbered, as code that is made now shows. Holds only where the interpreter's lock is held.
+/// The number that the next code will get, as new code shows. Valid only while the interpreter's lock is held.
 fn next_by_new_code(layout: &Layout) -> Option<u32> {
     let field = layout.version?;
     // SAFETY: both texts end with a zero byte. New code has the field, and is given back.

@@ -29,13 +29,13 @@ impl<'r> Ruby<'r> {
         self.protect(|| unsafe { rb_ary_new_from_values(elements.len() as c_long, elements.as_ptr()) })
     }
 
-    /// Takes all elements out of an array. Raises where that is frozen.
+    /// Removes all elements of an array. Raises if it is frozen.
     pub fn clear_array(self, array: Value<'_>) -> Protected<()> {
         // SAFETY: an array.
         self.protect(|| unsafe { rb_ary_clear(array) }).map(drop)
     }
 
-    /// Appends an element to an array. Raises where that is frozen.
+    /// Appends an element to an array. Raises if it is frozen.
     pub fn push(self, array: Value<'_>, element: Value<'_>) -> Protected<()> {
         // SAFETY: an array and an object.
         self.protect(|| unsafe { rb_ary_push(array, element) }).map(drop)
@@ -68,7 +68,7 @@ impl<'r> Ruby<'r> {
         self.integer(self.send(array, "length", &[])?).map(|length| length as usize)
     }
 
-    /// Whether an array of `size` objects is still what its copy is: because they share their elements, or by comparing these.
+    /// Whether an array of `size` objects still equals its copy: because they share their elements, or by comparing these.
     pub fn is_same_array(self, array: Value<'_>, copy: Value<'_>, size: usize) -> Protected<bool> {
         // SAFETY: two arrays, of which only the addresses are read.
         let is_shared = unsafe { rb_ary_ptr_use_start(array) == rb_ary_ptr_use_start(copy) };

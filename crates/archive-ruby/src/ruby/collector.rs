@@ -17,7 +17,7 @@ unsafe extern "C-unwind" {
 /// The size of an object (bytes): in the only heap, or in the first one. Each further heap has slots of twice the size (gc.c: RVALUE, BASE_SLOT_SIZE).
 const SLOT: usize = 40;
 
-/// The size of a page (bytes) where there is one heap, and where there are several (gc.c: HEAP_PAGE_SIZE), without its head.
+/// The size of a page (bytes) with one heap, and with several (gc.c: HEAP_PAGE_SIZE), without its head.
 const PAGE_OF_ONE: usize = 16 * 1024 - 384;
 const PAGE_OF_SEVERAL: usize = 64 * 1024 - 512;
 
@@ -34,7 +34,7 @@ impl<'r> Ruby<'r> {
         self.gc_stat("old_objects")
     }
 
-    /// Slots of each heap, of which this Ruby has so many.
+    /// The slots of each heap, of which this Ruby has `count`.
     pub fn slots_of_heaps(self, count: usize) -> Protected<Vec<usize>> {
         (0..count).map(|heap| self.slots(heap, count)).collect()
     }
@@ -49,8 +49,8 @@ impl<'r> Ruby<'r> {
         Ok(self.integer(slots)? as usize)
     }
 
-    /// Grows each heap until it has so many slots, unless the collector is off, which makes it grow anyway. Some of the new objects are put
-    /// into an Array: while they are kept, no page of the heap is empty, and Ruby gives none back.
+    /// Grows each heap until it has this many slots, unless the collector is off, in which case it grows anyway. Some of the new objects
+    /// are put into an Array: while they are kept, no page of the heap is empty, and Ruby gives none back.
     pub fn make_room(self, slots: &[usize], kept: Value<'_>) -> Protected<()> {
         // SAFETY: it takes nothing.
         let is_off = self.protect(|| unsafe { rb_gc_disable() })?.is_truthy();
@@ -72,28 +72,28 @@ impl<'r> Ruby<'r> {
             }
             Ok(())
         };
-        // There is no more memory: whoever needs it next gets the error.
+        // There is no more memory: the next allocation gets the error.
         grow().unwrap_or_else(|jump| self.forget(jump, before));
         // SAFETY: it takes nothing, and undoes the call above.
         unsafe { rb_gc_enable() };
         Ok(())
     }
 
-    /// Bytes that were allocated, besides objects, since the last collection. They bring about the next one.
+    /// Bytes allocated since the last collection, besides objects. They trigger the next one.
     pub fn allocated(self) -> Protected<usize> {
         self.gc_stat("malloc_increase_bytes")
     }
 
-    /// Has the collector not count so many of these bytes: they are there to stay, and a collection would free nothing.
+    /// Excludes this many of these bytes: they are permanent, and a collection would free nothing.
     pub fn forgive(self, bytes: usize) {
         // SAFETY: a number that is only subtracted from a counter, which is negative at worst.
         unsafe { rb_gc_adjust_memory_usage(-(bytes as isize)) };
     }
 }
 
-/// An object of that heap. May raise NoMemoryError, so it is called where that is caught.
+/// Creates an object of that heap. May raise NoMemoryError, so callers catch it.
 fn new_object<'r>(heap: usize) -> Value<'r> {
-    /// So much longer is a slot than the text in it (bytes): RString's head and the NUL at the end need 25.
+    /// How much longer a slot is than its text (bytes): RString's head and the final NUL need 25.
     const AROUND: usize = 30;
     static TEXT: [u8; SLOT << 4] = [b' '; SLOT << 4];
     match heap {

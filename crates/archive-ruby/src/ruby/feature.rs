@@ -1,4 +1,4 @@
-//! Ruby's own require, and what it knows of features.
+//! Ruby's own require, and its tables of features.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_int, CStr};
@@ -32,11 +32,11 @@ pub enum Provided {
     Yes,
 }
 
-/// Methods of Ruby's own that call another one, and behind whose frame Ruby looks for the file.
+/// Ruby's own methods that call another one: Ruby looks for the file behind their frames.
 const CALLERS: [&[u8]; 5] = [b"bind_call", b"call", b"===", b"[]", b"public_send"];
 
 impl<'r> Ruby<'r> {
-    /// What Ruby's own tables say of a feature: of those that are loaded, and those that are being loaded.
+    /// The state of a feature in Ruby's own tables of loaded features, and of those being loaded.
     pub fn provided(self, feature: &CStr) -> Protected<Provided> {
         self.protect(|| {
             let mut loading = ptr::null();
@@ -50,7 +50,7 @@ impl<'r> Ruby<'r> {
         })
     }
 
-    /// Makes a path a feature, without a look at it. Raises where $LOADED_FEATURES is frozen.
+    /// Makes a path a feature without looking at it. Raises if $LOADED_FEATURES is frozen.
     pub fn provide(self, path: &'static CStr) -> Protected<()> {
         // SAFETY: a C string that lives as long as the process: Ruby makes a string over it.
         self.protect(|| unsafe { rb_provide(path.as_ptr()) })
@@ -62,8 +62,8 @@ impl<'r> Ruby<'r> {
         self.protect(|| unsafe { rb_f_require(receiver, name) })
     }
 
-    /// Whether the `path` of a LoadError is the very String that require was given, and not a frozen copy: that differs between
-    /// patches of one version.
+    /// Whether the `path` of a LoadError is the very String that require was given, and not a frozen copy: patches of one version differ in
+    /// that.
     pub fn tells_given_name(self) -> Protected<bool> {
         // No file can be below that one.
         let (name, before) = (self.text(b"/dev/null/none.rb")?, self.error_info());
@@ -74,7 +74,7 @@ impl<'r> Ruby<'r> {
         Ok(self.protect(|| unsafe { rb_ivar_get(error, path) })? == name)
     }
 
-    /// Raises the LoadError of a feature that is not found. `feature`: the String that its `path` is to be, in ASCII.
+    /// Raises the LoadError of a feature that is not found. `feature`: the String for its `path`, in ASCII.
     pub fn not_found(self, feature: Value<'_>) -> Protected<Value<'r>> {
         let message = [b"cannot load such file -- ", self.bytes(feature)?.as_slice()].concat();
         let (message, path) = (self.binary(&message)?, self.intern("@path")?);

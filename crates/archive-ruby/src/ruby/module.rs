@@ -15,25 +15,25 @@ unsafe extern "C-unwind" {
 }
 
 impl<'r> Ruby<'r> {
-    /// A module, made if it is not there.
+    /// A module, created if it does not exist.
     pub fn module(self, name: &CStr) -> Protected<Value<'r>> {
         // SAFETY: a C string, which is copied.
         self.protect(|| unsafe { rb_define_module(name.as_ptr()) })
     }
 
-    /// A module in another, made if it is not there.
+    /// A module in another, created if it does not exist.
     pub fn module_under(self, outer: Value<'_>, name: &CStr) -> Protected<Value<'r>> {
         // SAFETY: a C string, which is copied.
         self.protect(|| unsafe { rb_define_module_under(outer, name.as_ptr()) })
     }
 
-    /// A constant of a module, if it is there.
+    /// A constant of a module, if it exists.
     pub fn constant(self, outer: Value<'_>, name: Id) -> Protected<Option<Value<'r>>> {
         // SAFETY: a module and a name.
         self.protect(|| unsafe { (rb_const_defined(outer, name) != 0).then(|| rb_const_get(outer, name)) })
     }
 
-    /// A constant by its name, if it is there.
+    /// A constant by its name, if it exists.
     pub fn find_constant(self, outer: Value<'_>, name: &str) -> Protected<Option<Value<'r>>> {
         self.constant(outer, self.intern(name)?)
     }

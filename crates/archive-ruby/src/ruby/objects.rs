@@ -1,4 +1,4 @@
-//! Making objects of data: thousands of them, in one protected call.
+//! Creates data objects: thousands of them, in one protected call.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_char, c_long, c_void, CStr};
@@ -23,7 +23,7 @@ unsafe extern "C-unwind" {
     fn rb_eval_string<'r>(source: *const c_char) -> Value<'r>;
 }
 
-/// Makes objects. Each of its methods may raise: they exist only within [`Ruby::make`].
+/// Creates objects. Each of its methods may raise: they exist only within [`Ruby::make`].
 pub struct Maker<'r>(Ruby<'r>);
 
 impl<'r> Deref for Maker<'r> {

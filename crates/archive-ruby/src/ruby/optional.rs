@@ -1,4 +1,4 @@
-//! What some Rubies export without its being public API: looked up by name, and done without where it is not there.
+//! Functions that some Rubies export outside of the public API: looked up by name, and optional.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void, CStr};
@@ -32,7 +32,7 @@ fn optional() -> Optional {
 }
 
 impl<'r> Ruby<'r> {
-    /// Looks for it in the Ruby that runs.
+    /// Looks for it in the running Ruby.
     pub(super) fn look_up(self) -> Protected<()> {
         let version = self.version()?;
         let is_known = matches!(version.get(..4), Some([b'3', b'.', b'0'..=b'4', b'.']));
@@ -52,7 +52,7 @@ impl<'r> Ruby<'r> {
         Ok(())
     }
 
-    /// The token of the main Ractor, if this is that one.
+    /// The token of the main Ractor, if this is the main one.
     pub fn main(self) -> Option<Main<'r>> {
         let is_main = match optional().is_main_ractor {
             // SAFETY: the function is what `look_up` says.
@@ -86,7 +86,7 @@ impl<'r> Ruby<'r> {
         }
     }
 
-    /// What `Warning[:experimental]` says.
+    /// The value of `Warning[:experimental]`.
     fn asks_warning(self) -> Protected<bool> {
         let (module, get, name) = match WARNING.get() {
             Some(known) => *known,
@@ -100,7 +100,7 @@ impl<'r> Ruby<'r> {
         Ok(self.call(module, get, &[name])?.is_truthy())
     }
 
-    /// Whether somebody traces what is compiled. `None`: this Ruby does not tell.
+    /// Whether compiling is traced. `None`: this Ruby does not show it.
     pub fn is_compiling_traced(self) -> Option<bool> {
         optional().events.map(|events| events.load(Relaxed) & SCRIPT_COMPILED != 0)
     }

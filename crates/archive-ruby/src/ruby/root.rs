@@ -1,4 +1,4 @@
-//! Places outside of the stack that the garbage collector looks into.
+//! Places outside of the stack that the garbage collector scans.
 #![allow(unsafe_code)]
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -31,7 +31,7 @@ impl<'r> Ruby<'r> {
         self.protect(|| unsafe { rb_str_new_static(bytes.as_ptr(), bytes.len() as c_long) })
     }
 
-    /// Gives `look` a binary string over memory that need not live longer than that.
+    /// Passes a binary string to `look`, over memory that need not live longer than that.
     pub fn with_binary<T>(self, bytes: &[u8], look: impl FnOnce(Value<'r>) -> Protected<T>) -> Protected<T> {
         // SAFETY: whoever finds the string later (in ObjectSpace) finds it empty: below it gets memory of its own.
         let string = self.protect(|| unsafe { rb_str_new_static(bytes.as_ptr(), bytes.len() as c_long) })?;
@@ -75,8 +75,8 @@ impl<'r> Ruby<'r> {
         unsafe { self.bytes_in_place(string) }.map(Some)
     }
 
-    /// Gives a string's bytes to `look`, without a copy. Raises for other objects. What is `Send` cannot hold the token, so that
-    /// `look` cannot run Ruby, which might change the string.
+    /// Passes a string's bytes to `look`, without a copy. Raises for other objects. A `Send` closure cannot hold the token, so `look`
+    /// cannot run Ruby, which might change the string.
     pub fn with_bytes<T>(self, string: Value<'_>, look: impl FnOnce(&[u8]) -> T + Send) -> Protected<T> {
         // SAFETY: Ruby does not run before `look` returns.
         unsafe { self.bytes_in_place(string) }.map(look)
@@ -87,7 +87,7 @@ impl<'r> Ruby<'r> {
         self.with_bytes(string, <[u8]>::to_vec)
     }
 
-    /// Whether a string has just these bytes. Raises for other objects.
+    /// Whether a string has exactly these bytes. Raises for other objects.
     pub fn is_bytes(self, string: Value<'_>, bytes: &[u8]) -> Protected<bool> {
         self.with_bytes(string, |string| string == bytes)
     }

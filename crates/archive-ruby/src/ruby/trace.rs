@@ -1,4 +1,4 @@
-//! Tracing what is compiled.
+//! Traces compilation.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
