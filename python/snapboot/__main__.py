@@ -1,23 +1,23 @@
-"""`python -m snapboot`: the command `snapboot` that belongs to this package, or the first one in PATH."""
+"""`python -m snapboot`: the command `snapboot` of this package, or the first one in PATH."""
 
 import os
 import shutil
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Of PREFIX/libexec/snapboot/python/snapboot and PREFIX/lib/python3.x/site-packages/snapboot; of the folder of `pip install --target`; of
-# a source tree.
+# Relative to PREFIX/libexec/snapboot/python/snapboot and PREFIX/lib/python3.x/site-packages/snapboot; to the folder of `pip install
+# --target`; to a source tree.
 PLACES = ("../../../../bin/snapboot", "../bin/snapboot", "../../target/release/snapboot")
 
 
 def command():
-    """The path of the command; None where there is none."""
+    """Returns the path of the command; None if there is none."""
     beside = (os.path.normpath(os.path.join(HERE, place)) for place in PLACES)
     return next((path for path in beside if os.access(path, os.X_OK)), None) or shutil.which("snapboot")
 
 
 def main():
-    """Becomes the command, with the same arguments."""
+    """Executes the command with the same arguments."""
     path = command()
     if path is None:
         sys.exit(

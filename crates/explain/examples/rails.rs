@@ -1,4 +1,4 @@
-//! Writes the page and the JSON of a made-up Rails boot, to look at while changing them: `--example rails -- FOLDER`.
+//! Writes the page and the JSON of a made-up Rails boot, for work on their design: `--example rails -- FOLDER`.
 
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;

@@ -1,4 +1,4 @@
-//! Starts with the boot archive: one that is filled first, and gone afterwards.
+//! Starts with a boot archive that is filled first, and removed at the end.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,20 +11,20 @@ use installation::Installation;
 
 use crate::measure::{Measurement, Subject};
 
-/// What such a start is called.
+/// The title of such a start.
 pub const WITH_ARCHIVE: &str = "with archive";
-/// The variables that say where an archive is, that it is not to be written, and that starts tell why there is none.
+/// Variables for the archive's path, for read-only use, and for the message why there is no archive.
 const PLACE: &str = "SNAPBOOT_ARCHIVE";
 const READ_ONLY: &str = "SNAPBOOT_ARCHIVE_READONLY";
 const LOG: &str = "SNAPBOOT_LOG";
-/// What a start begins the line with that says why.
+/// The beginning of that message.
 const NONE: &str = "snapboot: no archive: ";
-/// So many starts fill an archive at most: some of it is kept only once several starts have made the same.
+/// The maximum number of starts that fill an archive: some entries are stored only after several starts have made the same.
 const MAX_FILLS: u32 = 8;
 
 impl Subject {
-    /// An ordinary start of the command `words` with the boot archive, as `snapboot run --no-freeze` makes it: of a copy of its own. To be
-    /// filled before it is measured.
+    /// An ordinary start of the command `words` with a boot archive of its own, as `snapboot run --no-freeze` makes it. Must be filled
+    /// before it is measured.
     pub fn archived(words: &[OsString], installation: &Installation) -> Result<Subject> {
         let ordinary = Subject::ordinary(words, installation)?;
         let snapboot = std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))?;
@@ -34,19 +34,19 @@ impl Subject {
             words: [&run, words].concat(),
             program: snapboot,
             title: WITH_ARCHIVE.to_owned(),
-            // One that cannot be noted is not shown.
+            // A start that cannot be recorded is not shown.
             language: None,
             variables,
             ..ordinary
         })
     }
 
-    /// Where its archive is.
+    /// The path of its archive.
     fn archive(&self) -> PathBuf {
         self.folder.path().join("boot.archive")
     }
 
-    /// Starts it until its archive does not change any more. Returns why there is none, if so.
+    /// Starts it until its archive stops changing. Returns the reason if there is no archive.
     pub fn fill(&self, measurement: &Measurement<'_>) -> Result<Option<String>> {
         let state = || fs::metadata(self.archive()).ok().map(|about| (about.ino(), about.size(), about.mtime_nsec()));
         for run in 1..=MAX_FILLS {
@@ -58,7 +58,7 @@ impl Subject {
             if state() == before && before.is_some() {
                 return Ok(None);
             }
-            // What was written a moment ago is not kept yet.
+            // Files written a moment ago are not stored yet.
             if state().is_none() && run > 1 {
                 return self.why_not().map(Some);
             }
@@ -66,7 +66,7 @@ impl Subject {
         Ok(None)
     }
 
-    /// What a start says that has no archive.
+    /// The message of a start without an archive.
     fn why_not(&self) -> Result<String> {
         let failed = |error: std::io::Error| Failure::io("write into", self.folder.path(), &error);
         let mut errors = tempfile::tempfile_in(self.folder.path()).map_err(failed)?;

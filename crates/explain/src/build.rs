@@ -1,33 +1,33 @@
-//! From what one start has told to its tree.
+//! Builds the tree of a start from its events.
 
 use crate::count::Counts;
 use crate::events::Event;
 use crate::tree::{Kind, Node};
 
-/// What the row of a program begins with that a process goes on as.
+/// The prefix of the row for a program that the process executes.
 pub const EXECUTED: &str = "executed: ";
 
-/// What comes between launcher and front end.
+/// The part between launcher and front end.
 pub const RETURN: &str = "return from the fork, environment";
-/// How a thawed process ends, behind all that it tells of.
+/// The part at the end of a thawed process, after its last event.
 pub const END_OF_THAW: &str = "flushing, end of the process";
 
 /// One start.
 pub struct Run {
     /// When the process was started and had ended, in seconds of the monotonic clock.
     pub span: (f64, f64),
-    /// What it has told.
+    /// Its events.
     pub events: Vec<Event>,
 }
 
-/// What is still open while events are read.
+/// A part that is still open while events are read.
 struct Open {
     node: Node,
     /// System calls and failed look-ups before it.
     before: (u64, u64),
 }
 
-/// The tree of a start; `counts`: of its system calls.
+/// The tree of a start. `counts`: of its system calls.
 pub fn tree(run: &Run, counts: &Counts) -> Node {
     let (begun, ended) = run.span;
     let mut root = part("process", Kind::Process, 0.0);
@@ -54,7 +54,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
     let mut stack: Vec<Open> = Vec::new();
     let (mut now, mut last) = (first, counts.before(0));
     for (index, event) in run.events.iter().enumerate() {
-        // An entry that a collection had interrupted stands behind those of that, with an earlier time.
+        // An entry that a collection interrupted follows those of the collection, with an earlier time.
         now = time(event).unwrap_or(now).max(now);
         let before = counts.before(index);
         match event {
@@ -84,7 +84,7 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
             }
             Event::HasRun { .. } => {}
             Event::Executed(program) => executed = Some(program),
-            // Told of apart, see [`crate::thaw`].
+            // Handled separately, see [`crate::thaw`].
             Event::Checked { .. } | Event::Mapped { .. } => {}
             Event::Collected { seconds } => {
                 if let Some(above) = stack.last_mut() {
@@ -107,9 +107,9 @@ pub fn tree(run: &Run, counts: &Counts) -> Node {
     root
 }
 
-/// What comes between two parts that follow each other is a part as well, if it takes any time: the frozen process comes to itself.
+/// Adds the time between two parts as a part, if there is any: the frozen process resumes.
 fn between(root: &mut Node, now: f64, last: (u64, u64), before: (u64, u64)) {
-    /// Two readings of the clock are that far from each other (s).
+    /// The time between two readings of the clock (s).
     const NOTHING: f64 = 20e-6;
     let end = root.children.last().map_or(0.0, |child| child.start + child.seconds);
     if now - end > NOTHING {
@@ -143,8 +143,8 @@ fn time(event: &Event) -> Option<f64> {
     }
 }
 
-/// What Ruby does before it reads a feature's code is a search, which it does not tell of: it has told of nothing else before. So is what the boot
-/// archive does before it has the code of a file that it has found. `kind`: of that search.
+/// Before Ruby reads a feature's code it searches, without an event: no other event came before. So does the boot archive before it has the
+/// code of a file that it has found. `kind`: of that search.
 fn search_before(above: &mut Open, kind: Kind, now: f64, calls: (u64, u64)) {
     let node = &mut above.node;
     if node.kind != Kind::Body || node.children.iter().any(|child| child.kind != Kind::Collector) {
@@ -157,8 +157,8 @@ fn search_before(above: &mut Open, kind: Kind, now: f64, calls: (u64, u64)) {
     node.children.insert(0, search);
 }
 
-/// Makes what is special of a part that has ended: a module was found where its search
-/// has found it, or where its code was; what is only looked for, and not there, is a search.
+/// Completes a part that has ended: a module was found where its search has found it, or where its code was; a failed search stays a
+/// search.
 fn finish(node: &mut Node, failed: bool) {
     if node.kind != Kind::Body {
         return;
@@ -180,7 +180,7 @@ fn finish(node: &mut Node, failed: bool) {
     }
 }
 
-/// Adds a part to the one that it is in. Collections are one part of each, and so is data of the same name.
+/// Adds a part to its parent. Each parent has one part for all collections, and one for data of the same name.
 fn add(above: &mut Node, node: Node) {
     if matches!(node.kind, Kind::Collector | Kind::Data) {
         let is_same =

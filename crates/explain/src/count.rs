@@ -1,6 +1,6 @@
 //! Counts the system calls of a start, in a run of its own that is not timed: it is stopped at each call.
 //!
-//! The start tells where it is by a call that no program makes: the number of its process group is asked for a process that cannot be there.
+//! The start marks its position with a call that no program makes: it asks for the process group of a process that cannot exist.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,7 +21,7 @@ const FIRST_NUMBER: u64 = 1 << 30;
 /// System calls and failed look-ups by the events of a start.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// What there was before each event, by its number.
+    /// The counts before each event, by its number.
     before: BTreeMap<usize, (u64, u64)>,
     total: (u64, u64),
 }
@@ -37,7 +37,7 @@ impl Counts {
         self.total
     }
 
-    /// Takes a call into account that has come back. Returns the number of the entry that comes, where the call tells one.
+    /// Counts a call that has returned. Returns the number of the next entry, if the call marks one.
     fn add(&mut self, number: i64, argument: u64, result: i64) -> Option<usize> {
         if number == libc::SYS_getpgid && (FIRST_NUMBER..2 * FIRST_NUMBER).contains(&argument) {
             let entry = (argument - FIRST_NUMBER) as usize;
@@ -52,15 +52,15 @@ impl Counts {
     }
 }
 
-/// Looks at a process whose calls are counted, while it is stopped.
+/// Observes a process whose calls are counted, while it is stopped.
 pub trait Watch {
-    /// Right before the entry of that number. Where that was all that is wanted, the process is killed.
+    /// Called right before the entry of that number. `Break` kills the process.
     fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()>;
-    /// It ends, and its memory is still there.
+    /// Called when it ends, while its memory still exists.
     fn at_end(&mut self, process: Pid);
 }
 
-/// Looks at nothing.
+/// Observes nothing.
 impl Watch for () {
     fn at(&mut self, _: Pid, _: usize) -> ControlFlow<()> {
         ControlFlow::Continue(())
@@ -69,8 +69,8 @@ impl Watch for () {
     fn at_end(&mut self, _: Pid) {}
 }
 
-/// Counts the calls of a command's first thread. `command` stops itself before it executes the program, as `snapboot traced` does. Fails
-/// where the machine does not allow tracing.
+/// Counts the calls of a command's first thread. `command` stops itself before it executes the program, as `snapboot traced` does. Fails if
+/// the machine does not allow tracing.
 pub fn count(command: &mut Command, watch: &mut dyn Watch) -> io::Result<Counts> {
     let child = Pid::from_raw(command.spawn()?.id() as i32);
     let counts = follow(child, watch);
@@ -111,7 +111,7 @@ fn follow(child: Pid, watch: &mut dyn Watch) -> nix::Result<Counts> {
                 }
                 None
             }
-            // Only the last program counts, and not what has started it.
+            // Only the last program counts, and not the one that has started it.
             WaitStatus::PtraceEvent(_, _, libc::PTRACE_EVENT_EXEC) => {
                 counts = Counts::default();
                 None
@@ -124,7 +124,7 @@ fn follow(child: Pid, watch: &mut dyn Watch) -> nix::Result<Counts> {
             _ => None,
         };
         match ptrace::syscall(child, signal) {
-            // Killed meanwhile; the next wait tells.
+            // Killed meanwhile; the next wait reports it.
             Ok(()) | Err(nix::errno::Errno::ESRCH) => {}
             Err(error) => return Err(error),
         }

@@ -1,37 +1,37 @@
-//! What a traced start has told: spans that begin and end, and their numbers.
+//! The events of a traced start: spans that begin and end, and their numbers.
 //!
-//! `python/snapboot/explain/run/sitecustomize.py` and `ruby/lib/snapboot/explain/run.rb` write it, and describe it.
+//! `python/snapboot/explain/run/sitecustomize.py` and `ruby/lib/snapboot/explain/run.rb` write them, and describe the format.
 
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::tree::Kind;
 
-/// What a start tells at one moment.
+/// An event of a start.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A part begins.
     Begin { time: f64, kind: Kind, name: String },
     /// The part that began last ends.
     End { time: f64, detail: Option<String>, failed: bool },
-    /// The part that began last spent that much time in garbage collection since the event before.
+    /// The part that began last spent that much time in garbage collection since the previous event.
     Collected { seconds: f64 },
-    /// The process goes on as this program.
+    /// The process executes this program.
     Executed(String),
-    /// How long a thaw took for each directory of inputs, as the tables of the image list them. `beside`: in a second process meanwhile.
+    /// How long a thaw took for each directory of inputs, in the order of the image's tables. `beside`: in a second process meanwhile.
     Checked { tables: u64, beside: bool, seconds: Vec<f64> },
-    /// How long a thaw took for each file that it mapped, as the tables list them; then for the image itself, and for all other memory.
+    /// How long a thaw took for each file that it mapped, in the order of the tables; then for the image itself, and for all other memory.
     Mapped { tables: u64, seconds: Vec<f64> },
     /// `snapboot run` has switched the boot archive on, and the program's own start begins.
     HasRun { time: f64 },
 }
 
-/// What `snapboot run` notes, see [`Event::HasRun`].
+/// The entry that `snapboot run` writes, see [`Event::HasRun`].
 pub fn has_run() -> Vec<u8> {
     let time = clock_gettime(ClockId::Monotonic);
     format!("run={}\0", time.tv_sec * 1_000_000_000 + time.tv_nsec).into_bytes()
 }
 
-/// Reads what a start has told. None where it is cut off, or something else. Times in seconds of the monotonic clock.
+/// Parses the events of a start. None if they are cut off or malformed. Times in seconds of the monotonic clock.
 pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
     let entries = told.strip_suffix(b"\0")?.split(|&byte| byte == 0);
     let events: Vec<Event> = entries.map(event).collect::<Option<_>>()?;
@@ -78,7 +78,7 @@ fn seconds(nanoseconds: &str) -> Option<f64> {
     Some(nanoseconds.parse::<i64>().ok()? as f64 / 1e9)
 }
 
-/// Those of a list of times.
+/// Parses a list of times.
 fn all_seconds(times: &str) -> Option<Vec<f64>> {
     times.split_ascii_whitespace().map(seconds).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the time of a start goes: measured from within and without, put together as a tree.
+//! Where the time of a start goes: measured from inside and outside, combined into a tree.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 

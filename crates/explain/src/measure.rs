@@ -1,4 +1,4 @@
-//! Starts a command again and again: as it is, and with its start noted, in turns, so that both see the same machine.
+//! Starts a command repeatedly, alternating between plain and recorded starts, so that both see the same machine.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,40 +20,40 @@ use crate::outside;
 use crate::thaw::{self, Faults, Moments};
 use crate::tree::{Kind, Node, Start};
 
-/// The variable that names the file in which a start notes where its time goes.
+/// The variable that names the file to which a start writes its events.
 pub const FILE: &str = "SNAPBOOT_EXPLAIN";
-/// Says that system calls are counted from outside.
+/// Set if system calls are counted from outside.
 const COUNT: &str = "SNAPBOOT_EXPLAIN_COUNT";
 /// The hidden subcommand of `snapboot` that stops itself, and then executes a program.
 const TRACED: &str = "traced";
-/// How often a start is followed until it has the parts that were expected, as nearly all have at once.
+/// How often a start is repeated until it has the expected parts; nearly all have them at once.
 const TRIES: usize = 8;
 /// How much of a failed command's standard error is shown (bytes).
 const SHOWN: usize = 2000;
 
-/// What is started, and how.
+/// The command to start, and how.
 pub struct Subject {
     pub(crate) words: Vec<OsString>,
     pub(crate) program: PathBuf,
     pub(crate) title: String,
-    /// Of an ordinary start.
+    /// The language of an ordinary start.
     pub(crate) language: Option<Language>,
-    /// Variables of starts that are noted.
+    /// Variables of recorded starts.
     pub(crate) set_up: Vec<(&'static str, OsString)>,
     /// Variables of every start.
     pub(crate) variables: Vec<(&'static str, OsString)>,
-    /// What one would type.
+    /// The command line to show.
     pub(crate) shown: String,
-    /// Whether a status other than 0 is none of our business.
+    /// Whether a status other than 0 is accepted.
     pub allow_failure: bool,
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// What a start is measured with besides the subject.
+/// The settings of a measurement.
 pub struct Measurement<'a> {
-    /// How many starts count.
+    /// The number of starts.
     pub runs: u32,
-    /// Gets what is being done.
+    /// Receives the current action.
     pub tell: &'a dyn Fn(&str),
 }
 
@@ -117,7 +117,7 @@ impl Subject {
             self.start(self.command())?;
             let between = children_cpu();
             let run = match self.traced() {
-                // What an image has not told of may be another start.
+                // Without events of its own, an image may have started another program.
                 Err(_) if self.language.is_some() && noted.is_empty() => return self.measure_from_outside(measurement),
                 run => run?,
             };
@@ -131,10 +131,10 @@ impl Subject {
             Some(events) if self.is_thawed() => self.followed(events),
             _ => (self.counted(&mut ()).map(|(counted, _)| counted).ok(), None),
         };
-        // Processor time: others on the machine change it least.
+        // Processor time: other load on the machine affects it least.
         let overhead = median_and_spread(&mut noted).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(traced);
-        // Of a process that goes on as another program, the calls of that are counted.
+        // If the process executes another program, the calls of that one are counted.
         let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(build::EXECUTED));
         if let Some(counted) = counted.filter(|counted| !executes(counted)) {
             put_calls(&mut root, &counted);
@@ -151,7 +151,7 @@ impl Subject {
         Ok(Start { title: self.title.clone(), command: self.shown.clone(), runs: measurement.runs, overhead, root })
     }
 
-    /// Measures a start that tells nothing itself.
+    /// Measures a start that records nothing itself.
     fn measure_from_outside(&self, measurement: &Measurement<'_>) -> Result<Start> {
         let (mut plain, mut told, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         let mut status = ExitStatus::default();
@@ -190,7 +190,7 @@ impl Subject {
         Ok(Start { title: self.title.clone(), command: self.shown.clone(), runs: measurement.runs, overhead, root })
     }
 
-    /// A start that tells of its imports on standard error, if it is of Python.
+    /// A start that prints its imports on standard error, if it is of Python.
     fn command_that_tells(&self) -> Result<Command> {
         if self.language != Some(Language::Python) {
             return Ok(self.command());
@@ -201,13 +201,13 @@ impl Subject {
         Ok(silent(command))
     }
 
-    /// One start that is noted.
+    /// Runs one recorded start.
     pub(crate) fn traced(&self) -> Result<Run> {
         let span = self.start(self.noting(self.command()))?;
         Ok(Run { span, events: self.told()? })
     }
 
-    /// The tree of a start whose system calls were counted, and what it has told.
+    /// The tree of a start whose system calls were counted, and its events.
     fn counted(&self, watch: &mut dyn Watch) -> Result<(Node, Vec<Event>)> {
         let begun = now();
         let counts =
@@ -225,7 +225,7 @@ impl Subject {
         count::count(&mut command, watch)
     }
 
-    /// The same of a thaw like one that has told of these events, with its page faults; or why there are none of these.
+    /// The same for a thaw like one with these events, with its page faults; or the reason why these are missing.
     fn followed(&self, events: &[Event]) -> (Option<Node>, Option<std::result::Result<Faults, String>>) {
         let (mut like, mut counted) = (events.to_vec(), None);
         for _ in 0..TRIES {
@@ -249,13 +249,13 @@ impl Subject {
         (counted, Some(Err("its parts are others in each start".to_owned())))
     }
 
-    /// Has what page faults cost measured, several times: one is short, and easily disturbed.
+    /// Measures the cost of page faults, several times: one run is short, and easily disturbed.
     fn replay(&self, faults: &mut Faults) {
         let mut costs = Vec::new();
         for _ in 0..faults.most_replays() {
             let mut replay = faults.replay();
             let outcome = self.count(&mut replay).map(|_| replay.outcome());
-            // Nobody reads what a start has told that ended there.
+            // The events of a start that ended there are not needed.
             let _ = fs::remove_file(self.file());
             costs.push(outcome.unwrap_or_else(|error| Err(error.to_string())));
             if faults.are_enough(&costs) {
@@ -286,7 +286,7 @@ impl Subject {
         self.folder.path().join("start")
     }
 
-    /// Starts a command and waits for its end; returns when both were.
+    /// Starts a command and waits for its end; returns the times of both.
     pub(crate) fn start(&self, mut command: Command) -> Result<(f64, f64)> {
         let failed = |error: std::io::Error| Failure::io("start", &self.program, &error);
         let begun = now();
@@ -298,12 +298,12 @@ impl Subject {
         Ok((begun, ended))
     }
 
-    /// Takes what the last start has told.
+    /// Reads the events of the last start.
     pub(crate) fn told(&self) -> Result<Vec<Event>> {
         let told = fs::read(self.file()).ok();
         let _ = fs::remove_file(self.file());
         let events = told.and_then(|told| events::parse(&told));
-        // An image that was not used has told of nothing but its launcher.
+        // An image that was not used has only events of its launcher.
         let has_main =
             |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
@@ -324,7 +324,7 @@ impl Subject {
         })
     }
 
-    /// Starts it once more to see what it says, and puts that into words.
+    /// Starts it once more to see its messages, and puts them into words.
     fn why_it_failed(&self, status: ExitStatus) -> String {
         let output = self.command().stderr(Stdio::piped()).output();
         let said = output.map(|output| String::from_utf8_lossy(&output.stderr).trim().to_owned()).unwrap_or_default();
@@ -359,7 +359,7 @@ fn children_cpu() -> f64 {
     getrusage(UsageWho::RUSAGE_CHILDREN).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
-/// What no part has is a part of its own.
+/// Adds the time that no part accounts for as a part of its own.
 fn add_rest(root: &mut Node) {
     let rest = root.seconds - root.children.iter().map(|child| child.seconds).sum::<f64>();
     if rest > 0.0 {

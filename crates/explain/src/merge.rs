@@ -1,15 +1,15 @@
-//! Several runs as one tree.
+//! Merges several runs into one tree.
 //!
-//! The parts of the run in the middle are shown. What a part takes itself, and when it begins, are medians of all runs, so that what disturbs a run or
-//! two does not count; with its children it takes what all of these take. Only collections are those of that run: another run has them in
-//! other parts, so that a median of each would be none at all. Together they take the median of what they take in each run. What is left of
-//! the whole process is a part of its own (see the decision on medians).
+//! The parts of the median run are shown. A part's own time and its begin are medians of all runs, so a disturbance of one or two runs does
+//! not count; its total is the sum with its children. Collections are an exception: another run has them in other parts, so a median of
+//! each would be zero. They are those of the shown run, scaled to the median of their total in all runs. The rest of the whole process is a
+//! part of its own (see the decision on medians).
 
 use std::collections::HashMap;
 
 use crate::tree::{Kind, Node};
 
-/// One tree of at least one.
+/// Merges at least one tree.
 pub fn merge(mut runs: Vec<Node>) -> Node {
     runs.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let mut shown = runs[runs.len() / 2].clone();
@@ -22,13 +22,13 @@ pub fn merge(mut runs: Vec<Node>) -> Node {
     shown
 }
 
-/// How long collections take, all together (s).
+/// The total time of collections (s).
 fn collections(node: &Node) -> f64 {
     let own = if node.kind == Kind::Collector { node.seconds } else { 0.0 };
     own + node.children.iter().map(collections).sum::<f64>()
 }
 
-/// Puts the system calls of another run of the same into a tree.
+/// Copies the system calls of another run of the same command into a tree.
 pub fn put_calls(node: &mut Node, counted: &Node) {
     node.system_calls = counted.system_calls;
     node.failed_lookups = counted.failed_lookups;
@@ -40,7 +40,7 @@ pub fn put_calls(node: &mut Node, counted: &Node) {
     }
 }
 
-/// Half the width of the middle half, and the median, of at least one value.
+/// The median, and half the width of the middle half, of at least one value.
 pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
     values.sort_by(f64::total_cmp);
     let at = |share: f64| {
@@ -51,10 +51,10 @@ pub fn median_and_spread(values: &mut [f64]) -> (f64, f64) {
     (at(0.5), (at(0.75) - at(0.25)) / 2.0)
 }
 
-/// `runs`: the same part in each, if it is there. `share`: by which collections of the shown run are longer than others.
+/// `runs`: the same part in each run, if it has one. `share`: the factor for the collections of the shown run.
 fn settle(node: &mut Node, runs: &[Option<&Node>], share: f64) {
     let all = |time: fn(&Node) -> f64| runs.iter().map(|run| run.map_or(0.0, time)).collect::<Vec<f64>>();
-    // What a run does not have has taken no time in it.
+    // A part that a run does not have took no time in it.
     let own = median_and_spread(&mut all(Node::own)).0;
     node.spread = median_and_spread(&mut all(|run| run.seconds)).1;
     let mut begins: Vec<f64> = runs.iter().flatten().map(|run| run.start).collect();
@@ -73,7 +73,7 @@ fn settle(node: &mut Node, runs: &[Option<&Node>], share: f64) {
     node.seconds = own + node.children.iter().map(|child| child.seconds).sum::<f64>();
 }
 
-/// What tells a part from others beside it: kind, name, and how many of these come before.
+/// Identifies a part among its siblings: kind, name, and the number of equal ones before it.
 type Key = (Kind, String, usize);
 
 fn keys(children: &[Node]) -> Vec<Key> {
@@ -126,7 +126,7 @@ mod tests {
             let parts = vec![node("b", inner[0], vec![]), node("c", inner[1], vec![])];
             node("process", 100.0, vec![node("a", inner.iter().sum(), parts)])
         };
-        // Each is disturbed once, so that the median of all together is more than these take.
+        // Each part is disturbed in one run, so the median of the whole exceeds their sum.
         let merged = merge(vec![run([9.0, 2.0, 3.0]), run([1.0, 9.0, 3.0]), run([1.0, 2.0, 9.0])]);
         let part = &merged.children[0];
         assert_eq!((part.seconds, part.own()), (6.0, 3.0));

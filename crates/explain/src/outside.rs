@@ -1,11 +1,11 @@
-//! What can be told of a start that tells nothing itself: of Python what `-X importtime` prints, of Ruby the whole.
+//! The tree of a start that records nothing itself: for Python from the output of `-X importtime`, for Ruby the whole.
 
 use std::collections::VecDeque;
 
 use crate::build::part;
 use crate::tree::{Kind, Node};
 
-/// What it is called that modules are in.
+/// The name of the part that contains modules.
 const IMPORTS: &str = "imports";
 
 /// The tree of a start that took so long (s) and has printed this to standard error.
@@ -22,7 +22,7 @@ pub fn tree(seconds: f64, printed: &[u8]) -> Node {
     root
 }
 
-/// The modules of `import time: SELF | CUMULATIVE | NAME`, in microseconds: a module comes behind those that it loads, which are indented by two
+/// The modules of `import time: SELF | CUMULATIVE | NAME`, in microseconds: a module follows those that it loads, which are indented by two
 /// more blanks.
 fn modules(printed: &[u8]) -> Vec<Node> {
     let mut done: VecDeque<(usize, Node)> = VecDeque::new();
@@ -48,7 +48,7 @@ fn module(line: &str) -> Option<(usize, Node)> {
     Some(((name.len() - name.trim_start().len()) / 2, module))
 }
 
-/// Nothing tells when a module began: one comes after the other.
+/// The output does not show when a module began, so they are placed one after the other.
 fn place(node: &mut Node, mut start: f64) {
     node.start = start;
     for child in &mut node.children {

@@ -1,7 +1,7 @@
 //! A report as one HTML page: with its style, its script and its data in one file, so that it can be kept and sent.
 //!
-//! The script shows all of it (see page/). Text out of the report gets into the page as data only: as JSON in which no `<` can end the
-//! element that holds it, and from there as the text of elements. A policy in the page forbids it to load anything.
+//! The script renders everything (see page/). Text of the report enters the page only as data: as JSON in which no `<` can end the
+//! surrounding element, and from there as the text of elements. A policy in the page forbids it to load anything.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,7 +10,7 @@ use serde_json::{json, Value};
 use crate::spans::{nanoseconds, spans, Span};
 use crate::{Kind, Report, Start};
 
-/// The page around style, data and script, which stand for their markers.
+/// The page around style, data and script, with a marker for each.
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = concat!(
@@ -20,7 +20,7 @@ const SCRIPT: &str = concat!(
     include_str!("page/page.js")
 );
 
-/// All kinds, with what the page calls them and says about them, in the order in which it lists them.
+/// All kinds, with their names and descriptions on the page, in its order.
 const KINDS: [(Kind, &str, &str); 18] = [
     (Kind::Interpreter, "Interpreter", "the interpreter's own start"),
     (Kind::Archive, "Archive", "switching the boot archive on, and opening it"),
@@ -48,7 +48,7 @@ pub fn page(report: &Report) -> String {
     PAGE.replacen("/* STYLE */", STYLE, 1).replacen("/* SCRIPT */", SCRIPT, 1).replacen("DATA", &data(report), 1)
 }
 
-/// The report as JSON that can stand in a page. It is made small: a boot has ten thousand parts, and their files long names.
+/// The report as JSON that can stand in a page. It is compact: a boot has ten thousand parts, and their files long names.
 fn data(report: &Report) -> String {
     let starts: Vec<Vec<Span>> = report.starts.iter().map(spans).collect();
     let strings: BTreeSet<&str> = starts.iter().flatten().flat_map(texts).collect();
@@ -70,7 +70,7 @@ fn texts<'a>(span: &Span<'a>) -> [&'a str; 2] {
     [&span.node.name, span.node.detail.as_deref().unwrap_or("")]
 }
 
-/// Sorted texts, each as how much it has of the one before it, in JavaScript's characters, and what is new.
+/// Front-codes sorted texts: for each, the length of the prefix shared with the previous one, in JavaScript's characters, and the rest.
 fn front_coded(strings: &BTreeSet<&str>) -> Vec<Value> {
     let mut before = "";
     let mut coded = Vec::with_capacity(strings.len() * 2);
@@ -83,8 +83,8 @@ fn front_coded(strings: &BTreeSet<&str>) -> Vec<Value> {
     coded
 }
 
-/// A start, its parts as columns of whole numbers. Times are in microseconds, begins from the end of the elder sibling or the begin of
-/// the parent. `time` is what is said of a part, and one more, where that is not its width.
+/// A start, its parts as columns of whole numbers. Times are in microseconds, begins relative to the end of the previous sibling or the
+/// begin of the parent. `time` is the time to show plus one, if it differs from the width.
 fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Value {
     let micro = |nanoseconds: u64| nanoseconds.saturating_add(500) / 1000;
     let mut begins = Vec::with_capacity(spans.len());
@@ -94,7 +94,7 @@ fn columns(start: &Start, spans: &[Span], places: &HashMap<&str, usize>) -> Valu
         free_from.resize(span.depth + 1, 0);
         begins.push(micro(span.begin) - free_from[span.depth]);
         free_from[span.depth] = micro(span.end);
-        free_from.push(micro(span.begin)); // its first child's
+        free_from.push(micro(span.begin)); // of its first child
     }
     let width = |span: &Span| micro(span.end) - micro(span.begin);
     let time = |span: &Span| micro(nanoseconds(span.node.seconds));

@@ -1,14 +1,14 @@
-//! Reads what [`crate::trace`] has written: a report that was saved, to look at it again or to compare it with another one.
+//! Reads a saved report, which [`crate::trace`] has written, to show it again or to compare it with another one.
 
 use serde::Deserialize;
 
 use crate::trace::About;
 use crate::{Advice, Kind, Node, Report, Start};
 
-/// What such a file begins with.
+/// The beginning of such a file.
 const BEGIN: &str = "{\"traceEvents\":";
 
-/// The report of which `text` is the JSON; `None` where that is no JSON that [`crate::trace`] has written.
+/// The report with the JSON `text`; `None` if [`crate::trace`] has not written it.
 pub fn saved(text: &str) -> Option<Report> {
     if !text.starts_with(BEGIN) {
         return None;
@@ -29,7 +29,7 @@ pub fn saved(text: &str) -> Option<Report> {
     (!starts.is_empty()).then_some(Report { starts, no_archive, advice, snapboot, machine, when })
 }
 
-/// The parts are opened and closed in a profile, and have their figures in the events, in the same order.
+/// The profile opens and closes the parts, and the events have their figures, in the same order.
 fn tree<'a>(profile: &Profile, mut parts: impl Iterator<Item = &'a Event>) -> Option<Node> {
     let mut open: Vec<Node> = Vec::new();
     for step in &profile.events {
@@ -160,7 +160,7 @@ mod tests {
         let written = report();
         let mut read = saved(&trace(&written)).expect("a report");
         for start in &mut read.starts {
-            // Where a part is drawn, which may be elsewhere.
+            // The place where a part is drawn, which may differ.
             fn place(node: &mut Node) {
                 node.start = 0.5;
                 node.children.iter_mut().for_each(place);

@@ -1,8 +1,8 @@
-//! Where each part of a start is drawn: the same for every viewer.
+//! The place where each part of a start is drawn: the same in every viewer.
 //!
-//! Times and begins are medians of several runs, not all of which have all parts. So a part can seem to begin before its elder sibling
-//! ends, or to last longer than its parent. Viewers want parts that nest: they are moved as little as that takes, and made smaller where they
-//! do not fit in their parent. What is said of a part is always its own time.
+//! Times and begins are medians of several runs, not all of which have all parts. So a part can seem to begin before its previous sibling
+//! ends, or to last longer than its parent. Viewers need nested parts: these are moved as little as possible, and shrunk if they do not fit
+//! into their parent. The time shown for a part is always its own.
 
 use crate::{Node, Start};
 
@@ -21,7 +21,7 @@ pub(crate) fn spans(start: &Start) -> Vec<Span<'_>> {
     spans
 }
 
-/// Seconds as nanoseconds; what cannot be measured, such as a negative time, as none.
+/// Seconds as nanoseconds; an invalid time, such as a negative one, as 0.
 pub(crate) fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }

@@ -1,9 +1,9 @@
 //! A report as JSON that existing viewers open: speedscope's file format and the Trace Event Format in one file.
 //!
-//! speedscope has the better overview of one start and wants its own format, since it makes counts a part of names otherwise.
-//! Chrome's viewers and Perfetto read trace events, and show the counts beside them. Each format lets others add properties to its
-//! object: speedscope's schema does not forbid them, and the Trace Event Format takes them for metadata. Its events come first,
-//! because Perfetto reads nothing behind a property that it does not know.
+//! speedscope has the better overview of one start and needs its own format, since it otherwise makes counts a part of names. Chrome's
+//! viewers and Perfetto read trace events, and show the counts beside them. Each format allows further properties in its object:
+//! speedscope's schema does not forbid them, and the Trace Event Format takes them for metadata. Its events come first, because Perfetto
+//! stops reading at an unknown property.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::spans::{spans, Span};
 use crate::{Advice, Kind, Report, Start};
 
-/// What speedscope tells its files by.
+/// The identifier of speedscope's files.
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// The report as one line of JSON, for speedscope, Perfetto and Chrome.
@@ -48,7 +48,7 @@ pub fn trace(report: &Report) -> String {
     serde_json::to_string(&file).expect("strings and numbers can be written as JSON")
 }
 
-/// Both formats: what Trace Event Format knows, then what speedscope knows.
+/// Both formats: the properties of the Trace Event Format, then those of speedscope.
 #[derive(Serialize)]
 struct File<'a> {
     #[serde(rename = "traceEvents")]
@@ -76,7 +76,7 @@ struct Other<'a> {
     starts: Vec<About>,
 }
 
-/// What no viewer has a place for, of each start.
+/// The data of each start that no viewer shows.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct About {
     pub(crate) runs: u32,
@@ -144,7 +144,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The event that gives a process or its only thread a name in viewers.
+/// The event that names a process or its only thread in viewers.
 fn named<'a>(what: &'a str, process: usize, name: &'a str) -> Option<Event<'a>> {
     let args = Arguments::Name { name };
     Some(Event { name: what, kind: None, phase: "M", process, thread: 1, begin: 0.0, duration: None, args })
@@ -178,7 +178,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// One start, as speedscope has it: frames that are opened and closed.
+/// One start in speedscope's form: frames that are opened and closed.
 #[derive(Serialize)]
 struct Profile<'a> {
     r#type: &'a str,
@@ -224,7 +224,7 @@ fn microseconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e3
 }
 
-/// Seconds as milliseconds, to the microsecond: more would only be noise.
+/// Seconds as milliseconds, to the microsecond: further digits would be noise.
 fn milliseconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e3
 }

@@ -1,15 +1,15 @@
-//! The model: where the time of each kind of start goes, as a tree, and what to do about it.
+//! The model: where the time of each kind of start goes, as a tree, and the advice.
 
 use serde::{Deserialize, Serialize};
 
-/// All that one call found out.
+/// The results of one call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// The kinds of start that were measured, the ordinary one first.
     pub starts: Vec<Start>,
-    /// Why there is no start with the boot archive among them, where one was wanted: a sentence.
+    /// Why there is no start with the boot archive, if one was wanted: a sentence.
     pub no_archive: Option<String>,
-    /// What to do about it, what saves most first.
+    /// The advice, by saved time.
     pub advice: Vec<Advice>,
     /// Version of Snapboot.
     pub snapboot: String,
@@ -24,7 +24,7 @@ pub struct Report {
 pub struct Start {
     /// Which kind: ordinary, with the boot archive, thawed.
     pub title: String,
-    /// What was started, as one would type it.
+    /// The command line that was started.
     pub command: String,
     /// How many times.
     pub runs: u32,
@@ -51,13 +51,13 @@ pub struct Node {
     pub spread: f64,
     /// System calls, with those of its children.
     pub system_calls: u64,
-    /// Names of files that were looked up and not there, with those of its children.
+    /// Names of files that were looked up and missing, with those of its children.
     pub failed_lookups: u64,
-    /// Parts of it, in the order in which they began. What they leave of its time is its own.
+    /// Its parts, in the order of their begins. The rest of its time is its own.
     pub children: Vec<Node>,
 }
 
-/// What sort of thing a part of a start is.
+/// The sort of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -75,9 +75,9 @@ pub enum Kind {
     Code,
     /// Code from the boot archive.
     Stored,
-    /// Data from the boot archive: parsed files, regular expressions, what RubyGems and Bundler work out.
+    /// Data from the boot archive: parsed files, regular expressions, results of RubyGems and Bundler.
     Data,
-    /// The body of a module or feature: what is executed when it is loaded.
+    /// The body of a module or feature, which is executed when it is loaded.
     Body,
     /// Garbage collection.
     Collector,
@@ -89,7 +89,7 @@ pub enum Kind {
     Mapping,
     /// Page faults.
     Faults,
-    /// Renewing what belongs to a start: arguments, environment, standard streams.
+    /// Renewing the state of one start: arguments, environment, standard streams.
     Context,
     /// A hook of the program.
     Hook,
@@ -99,26 +99,26 @@ pub enum Kind {
     Other,
 }
 
-/// What to do about a start's time.
+/// Advice about a start's time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
-    /// One line: what it is.
+    /// One line: the headline.
     pub headline: String,
-    /// What was found, and what it means.
+    /// The finding, and its meaning.
     pub text: String,
-    /// Where it comes from: FILE:LINE.
+    /// Its source: FILE:LINE.
     pub place: Option<String>,
     /// A command to type.
     pub remedy: Option<String>,
-    /// The command that starts what the remedy makes.
+    /// The command that starts the result of the remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// How much a start gets faster by it, in seconds.
+    /// The time that a start saves, in seconds.
     pub saves: Option<f64>,
 }
 
 impl Node {
-    /// What is left of its time without its children's: its own.
+    /// Its time without that of its children.
     pub fn own(&self) -> f64 {
         (self.seconds - self.children.iter().map(|child| child.seconds).sum::<f64>()).max(0.0)
     }

@@ -1,5 +1,5 @@
-//! The JSON of a report is what the viewers document: speedscope in its schema (file-format-schema.json), the Trace Event Format in
-//! its description.
+//! The JSON of a report conforms to what the viewers document: speedscope in its schema (file-format-schema.json), the Trace Event Format
+//! in its description.
 
 mod synthetic;
 
@@ -86,7 +86,7 @@ fn trace_events_are_complete_and_nest() {
                 text(&event["cat"]);
                 assert!(event["args"]["system calls"].is_u64() && event["args"]["failed look-ups"].is_u64(), "{event}");
                 let end = begin + number(&event["dur"]);
-                // Viewers want parts that nest; they round to nanoseconds.
+                // Viewers need nested parts; they round to nanoseconds.
                 while open.last().is_some_and(|&(other, until)| other != process || until <= begin + 1e-4) {
                     open.pop();
                 }
@@ -104,7 +104,7 @@ fn trace_events_are_complete_and_nest() {
     assert_eq!(complete, opened, "both formats have the same parts");
 }
 
-/// Perfetto reads nothing behind a property that it does not know.
+/// Perfetto stops reading at an unknown property.
 #[test]
 fn trace_events_come_first() {
     assert!(trace(&synthetic::rails("")).starts_with("{\"traceEvents\":["));

@@ -1,7 +1,7 @@
-//! Where the other parts of Snapboot are: found from where this command is, never from a path built in.
+//! Finds the other parts of Snapboot, relative to this command, never by a built-in path.
 //!
-//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, which `make install`, the wheel and
-//! the gem have, and a source tree with `target/PROFILE/snapboot` beside the launcher and the freezer, and the front ends at the top.
+//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, made by `make install`, the wheel and
+//! the gem; and a source tree with the launcher and the freezer beside `target/PROFILE/snapboot`, and the front ends at the top.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -14,13 +14,13 @@ use failure::{Failure, Result};
 
 const LAUNCHER: &str = "snapboot-launcher";
 const FREEZER: &str = "libsnapboot_freezer.so";
-/// What is to be said where a part is missing or damaged.
+/// The remedy for a missing or damaged part.
 const AGAIN: &str = "this installation is not whole. Install Snapboot again (its wheel, its gem, or make install PREFIX=...), or build all of it \
                      (make build) when you run it from its source tree.";
-/// Bytes that make a name long to CRuby.
+/// Names of at least this length (bytes) are long for CRuby.
 const LONG_NAME: usize = 1024;
 
-/// The directories in which the parts lie.
+/// The directories of the parts.
 pub struct Installation {
     /// Holds the launcher and the freezer.
     native: PathBuf,
@@ -55,82 +55,82 @@ impl Installation {
         part(self.native.join(FREEZER), "freezer")
     }
 
-    /// What CPython runs to be frozen.
+    /// The script that CPython runs to be frozen.
     pub fn python_front_end(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/front_end/freeze.py"), "Python front end")
     }
 
-    /// What CPython runs for a training run.
+    /// The script that CPython runs for a training run.
     pub fn python_training(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/front_end/train.py"), "Python front end")
     }
 
-    /// What CPython runs to tell what `site` reads.
+    /// The script with which CPython reports the reads of `site`.
     pub fn python_site(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/front_end/site_reads.py"), "Python front end")
     }
 
-    /// What CRuby requires to be frozen.
+    /// The file that CRuby requires to be frozen.
     pub fn ruby_front_end(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
     }
 
-    /// What CRuby requires for a training run.
+    /// The file that CRuby requires for a training run.
     pub fn ruby_training(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/train.rb"), "Ruby front end")
     }
 
-    /// What Ruby requires to have its boot archive switched on by `snapboot run`.
+    /// The file with which `snapboot run` switches on Ruby's boot archive.
     pub fn ruby_run(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/archive/run.rb"), "Ruby front end")
     }
 
-    /// What Python imports to have its boot archive switched on by `snapboot run`: `sitecustomize`, in a directory of its own.
+    /// The module with which `snapboot run` switches on Python's boot archive: `sitecustomize`, in a directory of its own.
     pub fn python_run(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/archive/run/sitecustomize.py"), "Python front end")
     }
 
-    /// Fails where what Python's boot archive is made of is not whole.
+    /// Fails if parts of Python's boot archive are missing or damaged.
     pub fn check_python_archive(&self) -> Result<()> {
         whole::ends_with(&self.python_run()?, "start()\n")?;
         whole::check(&self.native, &["libsnapboot_python.so", "python/snapboot/archive/"])
     }
 
-    /// Fails where what Ruby's boot archive is made of is not whole.
+    /// Fails if parts of Ruby's boot archive are missing or damaged.
     pub fn check_ruby_archive(&self) -> Result<()> {
         whole::ends_with(&self.ruby_run()?, "end\n")?;
         let files = ["libsnapboot_ruby.so", "ruby/lib/snapboot/archive", "ruby/lib/snapboot/setup.rb"];
         whole::check(&self.native, &files)
     }
 
-    /// What Ruby requires to note where the time of its start goes.
+    /// The file with which Ruby records where the time of its start goes.
     pub fn ruby_explain(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/explain/run.rb"), "Ruby front end")
     }
 
-    /// What Python imports to note where the time of its start goes: `sitecustomize`, in a directory of its own.
+    /// The module with which Python records where the time of its start goes: `sitecustomize`, in a directory of its own.
     pub fn python_explain(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/explain/run/sitecustomize.py"), "Python front end")
     }
 
-    /// What Ruby runs to build an archive.
+    /// The script with which Ruby builds an archive.
     pub fn ruby_archive_builder(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/archive/build.rb"), "Ruby front end")
     }
 
-    /// What Python runs to build an archive.
+    /// The script with which Python builds an archive.
     pub fn python_archive_builder(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/archive/build.py"), "Python front end")
     }
 
-    /// Files and directories of which a booting process reads, and which are no part of the program.
+    /// Files and directories that a booting process reads, and that are no part of the program.
     pub fn own_files(&self) -> Vec<PathBuf> {
         let front_end = |name: &str| self.front_ends.join(name);
         vec![self.native.join(FREEZER), front_end("python/snapboot"), front_end("ruby/lib/snapboot")]
     }
 
-    /// What stands for the main script in a Ruby that has none while it is frozen. Its name is made longer than
-    /// any CRuby keeps inside of a string object (640 bytes), because the front end has to exchange the buffer outside of it.
+    /// Replaces the main script in a Ruby that has none while it is frozen. Its name is made too long for any CRuby to embed in a string
+    /// object (640 bytes), because the front end has to exchange the buffer.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
         let directory = self.front_ends.join("ruby/lib/snapboot");
         part(directory.join("stand_in_for_main.rb"), "Ruby front end")?;

@@ -1,4 +1,4 @@
-//! How a file of ours gets into an ordinary start: by the variable that the interpreter reads, which the file takes back.
+//! Loads a file of ours in an ordinary start, through a variable of the interpreter that the file then removes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -6,7 +6,8 @@ use std::path::Path;
 
 use failure::{Failure, Result};
 
-/// RUBYOPT that requires `set_up`, and leaves what there was before. `noting`: what notes the start, which stays in front if it is there.
+/// RUBYOPT that requires `set_up`, before the present options. `noting`: the file that records the start, which stays in front if it is
+/// there.
 pub fn ruby_option(set_up: &Path, noting: Option<&Path>) -> Result<OsString> {
     if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
         return Err(Failure::refusal(format!(
@@ -19,8 +20,8 @@ pub fn ruby_option(set_up: &Path, noting: Option<&Path>) -> Result<OsString> {
     Ok(in_front(required(set_up), std::env::var_os("RUBYOPT"), noting.map(required), " "))
 }
 
-/// PYTHONPATH with the directory of `set_up`, before what there was. None where what there was could not be told from nothing then, or a
-/// colon in the directory would split it. `noting`: see [`ruby_option`].
+/// PYTHONPATH with the directory of `set_up` before the present ones. None if the file could not restore the value exactly, or if a colon
+/// in the directory would split it. `noting`: see [`ruby_option`].
 pub fn python_path(set_up: &Path, noting: Option<&Path>) -> Option<OsString> {
     let before = std::env::var_os("PYTHONPATH");
     let directory_of = |file: &Path| file.parent().unwrap_or(Path::new("/")).as_os_str().to_owned();
@@ -31,7 +32,7 @@ pub fn python_path(set_up: &Path, noting: Option<&Path>) -> Option<OsString> {
     Some(in_front(directory, before, noting.map(directory_of), ":"))
 }
 
-/// `own` before what there was, but behind `first`, if that came first.
+/// `own` before the present value, but after `first`, if that came first.
 fn in_front(own: OsString, before: Option<OsString>, first: Option<OsString>, between: &str) -> OsString {
     let Some(before) = before else { return own };
     let rest = first.as_ref().and_then(|first| before.as_bytes().strip_prefix(first.as_bytes()));

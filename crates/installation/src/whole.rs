@@ -1,6 +1,7 @@
-//! Whether parts of this installation are what was installed: an upgrade may have been interrupted, or a disk full.
+//! Checks whether the parts of this installation are complete: an upgrade may have been interrupted, or a disk full.
 //!
-//! `make install` writes a list of all parts with their sizes. Their contents are not compared: that would take a start longer than the archive saves.
+//! `make install` writes a list of all parts with their sizes. Their contents are not compared: that would take a start longer than the
+//! archive saves.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -14,12 +15,12 @@ use crate::AGAIN;
 
 /// The list, in the directory of the parts: a line with the version, and one with size and path for each file. A source tree has none.
 const LIST: &str = "parts";
-/// Of an ELF file for 64 bits (see elf(5)): its size, where it names the offset of the section headers, and their size and number.
+/// From a 64-bit ELF header (see elf(5)): its size, and the offsets of the section headers' offset, size and number.
 const ELF_HEADER: usize = 64;
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
-/// Fails where one of the parts that begin with one of these paths is not as long as it was when it was installed, or cannot be read. A library
-/// has to be all there in any case.
+/// Fails if a part whose path begins with one of these differs in length from its installation, or cannot be read. A library must be
+/// complete in any case.
 pub fn check(directory: &Path, beginnings: &[&str]) -> Result<()> {
     let list = match fs::read_to_string(directory.join(LIST)) {
         Ok(list) => list,
@@ -51,7 +52,7 @@ pub fn check(directory: &Path, beginnings: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Fails where a file does not end as it should: it was cut off.
+/// Fails if a file does not end as expected, because it was cut off.
 pub fn ends_with(path: &Path, end: &str) -> Result<()> {
     let read = || {
         let mut file = File::open(path)?;
@@ -66,7 +67,7 @@ pub fn ends_with(path: &Path, end: &str) -> Result<()> {
     }
 }
 
-/// Fails where a program or library has been cut off. The kernel and the dynamic linker would map it all the same, and the process would die of that.
+/// Fails if a program or library was cut off. The kernel and the dynamic linker would map it, and the process would crash.
 pub fn check_program(path: &Path) -> Result<()> {
     let is_whole = || {
         let file = File::open(path)?;
@@ -75,7 +76,7 @@ pub fn check_program(path: &Path) -> Result<()> {
         let number = |at: usize, size: usize| {
             header[at..at + size].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
         };
-        // What a linker writes last.
+        // A linker writes this last.
         let (sections, size, count) = (number(40, 8), number(58, 2), number(60, 2));
         io::Result::Ok(header.starts_with(ELF_MAGIC) && file.metadata()?.len() >= sections.saturating_add(size * count))
     };

@@ -1,8 +1,8 @@
-"""What `snapboot archive build` has Python run: fills the archive that SNAPBOOT_ARCHIVE names with what imports may need, without running
-the program.
+"""The script that `snapboot archive build` runs in Python: fills the archive that SNAPBOOT_ARCHIVE names with data that imports may need,
+without running the program.
 
-Arguments: the program's main script (or ""), its directory, further directories. On standard output go lines for the command: `phase
-TEXT` for what is being done, `note TEXT` for what the person should know.
+Arguments: the program's main script (or ""), its directory, further directories. It writes lines for the command to standard output: `phase
+TEXT` for the current action, `note TEXT` for a message to the person.
 """
 
 import _imp
@@ -10,14 +10,14 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Below these nothing is imported by a program that is installed, or it is not Python's.
+# Folders from which an installed program imports nothing, or that are not Python's.
 OTHERS = {"__pycache__", "node_modules", "test", "tests"}
 
 
 def modules_below(directory, seen):
-    """The directories at and below `directory` that modules can be imported from, each with its source files, in order.
+    """Yields the directories at and below `directory` from which modules can be imported, each with its source files, in order.
 
-    seen: real paths of directories that were listed before; it gets those that are listed now.
+    seen: real paths of directories that were listed before; the new ones are added.
     """
     for path, folders, names in os.walk(directory):
         real = os.path.realpath(path)
@@ -30,7 +30,7 @@ def modules_below(directory, seen):
 
 
 def is_on_path(path, name):
-    """Whether it is a directory of sys.path, whatever its name: `site-packages`, `lib-dynload`."""
+    """Returns whether it is a directory of sys.path, whatever its name: `site-packages`, `lib-dynload`."""
     return os.path.join(path, name) in sys.path
 
 
@@ -65,16 +65,16 @@ class Builder:
         source = self._native.source_at(path)
         if source is None:
             return
-        # A program that imports it will give it its own name, which the code does not have.
+        # A program that imports it will give it its own name, which the code does not contain.
         loader = self._names["serve"](self._names["SOURCE_LOADER"]("any", path), source)
         try:
             loader.get_code("any")
         except Exception:
-            self._skipped += 1  # what is no Python of this version: the program may never import it
+            self._skipped += 1  # not Python of this version: the program may never import it
 
 
 def compile_own_files():
-    """Compiles what each start runs, where that can be written: in a container's lower layers no start could do it later."""
+    """Compiles the files that each start runs, if they can be written: in a container's lower layers no start could do it later."""
     import compileall
     import py_compile
 
@@ -82,7 +82,7 @@ def compile_own_files():
 
 
 def run(name):
-    """Runs another module of this folder. Returns its names."""
+    """Runs another module of this folder. Returns its namespace."""
     names = {"__name__": "snapboot.archive." + name, "__file__": HERE + "/" + name + ".py"}
     with open(names["__file__"], encoding="utf-8") as file:
         exec(compile(file.read(), names["__file__"], "exec"), names)
@@ -96,7 +96,7 @@ def main():
     script, *directories = sys.argv[1:]
     own = [os.path.dirname(script)] if script else []
     sys.path.remove(HERE)
-    # What is compiled is not to be left beside its source.
+    # No compiled files may appear beside the sources.
     sys.dont_write_bytecode = True
     names = run("imports")
     names["importing"].compiling = run("compiling")["Compiling"]

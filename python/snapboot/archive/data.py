@@ -1,13 +1,13 @@
-"""Data files that are parsed by Python code: YAML and TOML. What their text was parsed to lies in the archive.
+"""Data files that Python code parses: YAML and TOML. The archive holds the results.
 
-Only what the parser itself decides is looked for: a program that has taught it more, or changed a part of it, is served by its own
-parser. JSON is looked for by the native part.
+It answers only for the unmodified parser: a program that has extended it, or replaced a part of it, is served by its own parser. The native
+part handles JSON.
 """
 
 import io
 import sys
 
-# Shorter texts (characters) are parsed as fast as they are found.
+# Shorter texts (characters) are parsed as fast as they are looked up.
 SHORTEST = 200
 # The modules of PyYAML that its safe loaders use.
 YAML_MODULES = (
@@ -24,7 +24,7 @@ FILES = (io.TextIOWrapper, io.BufferedReader)
 
 
 def state(*things):
-    """What the names of modules and classes stand for; the contents of tables, too."""
+    """Returns the values of names in modules and classes, including the contents of tables."""
     return [{name: _content(value) for name, value in vars(thing).items()} for thing in things]
 
 
@@ -35,12 +35,12 @@ def _content(value):
 
 
 class Yaml:
-    """The function `load` of the module `yaml`, with the archive before it."""
+    """The function `load` of the module `yaml`, served from the archive."""
 
     def __init__(self, native, module, pause):
-        """module: just run. pause: see the native part's `served`."""
+        """module: just executed. pause: see the native part's `served`."""
         self._modules = [sys.modules[name] for name in YAML_MODULES]
-        # Where it is built with the library libyaml.
+        # Present if built with the library libyaml.
         fast = getattr(module, "CSafeLoader", None)
         self._usual = {loader: self._state(loader) for loader in (module.SafeLoader, fast) if loader is not None}
         self._versions = "yaml %s %s" % (module.__version__, sys.version)
@@ -86,10 +86,10 @@ class Yaml:
 
 
 class Toml:
-    """The function `loads` of `tomllib`, or of the package `tomli`, with the archive before it."""
+    """The function `loads` of `tomllib`, or of the package `tomli`, served from the archive."""
 
     def __init__(self, native, module, pause):
-        """module: the one with the parser, just run."""
+        """module: the one with the parser, just executed."""
         self._modules = [module, sys.modules[module.__name__.rpartition(".")[0] + "._re"]]
         version = getattr(sys.modules[module.__name__.partition(".")[0]], "__version__", "")
         self._versions = "%s %s %s" % (module.__name__, version, sys.version)
@@ -111,8 +111,8 @@ PARSERS = {"yaml": Yaml, "tomllib._parser": Toml, "tomli._parser": Toml}
 
 
 def serve(native, module, pause):
-    """Has its parser look into the archive. module: one of PARSERS, just run."""
+    """Serves its parser from the archive. module: one of PARSERS, just executed."""
     try:
         PARSERS[module.__name__](native, module, pause)
     except (AttributeError, KeyError):
-        pass  # a version that is not as it was expected
+        pass  # an unfamiliar version

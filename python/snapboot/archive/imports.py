@@ -1,9 +1,9 @@
-"""Imports from the boot archive: where a module's file is, and its code.
+"""Imports from the boot archive: finds a module's file, and its code.
 
-Python's own loaders get what is found, and do the rest: after its import a module is as it would be without the archive.
+Python's own loaders get the result, and do the rest: after its import a module is as it would be without the archive.
 
-No archive may fail an import: `guard` calls what runs of it meanwhile. Whatever that raises, Python does what was asked, and the archive
-is left alone from then on. What is not as Python made it (a loader, a finder, their methods) is Python's business from the outset.
+The archive must not fail an import: `guard` calls all of its code during imports. If that raises, Python does the import, and the archive
+is not used any more. A loader, a finder or a method that Python has not made is left to Python from the start.
 """
 
 import _frozen_importlib
@@ -13,29 +13,29 @@ import posix
 import sys
 
 SOURCE_LOADER = external.SourceFileLoader
-# Where the library may be, from this folder: where `make install` puts it, in the build of a source tree.
+# Paths of the library relative to this folder: after `make install`, and in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
 LIBRARY = "libsnapboot_python.so"
-# With the compiler of regular expressions, from Python 3.11 on and before.
+# Modules with the compiler of regular expressions, from Python 3.11 on and before.
 COMPILERS = ("re._compiler", "sre_compile")
-# Of Python's own import: what asks for a module in order to run it, two calls above a finder.
+# Python's own import function that looks for a module in order to run it, two calls above a finder.
 IMPORT = _frozen_importlib._find_and_load_unlocked.__code__
 FINDING = _frozen_importlib._find_spec.__code__
 OWN_FILE = external.cache_from_source.__code__.co_filename
-# With the scanner of JSON.
+# The module with the scanner of JSON.
 JSON = "json.scanner"
-# With parsers of YAML and TOML.
+# Modules with parsers of YAML and TOML.
 PARSERS = ("yaml", "tomllib._parser", "tomli._parser")
-# With the distributions that are installed.
+# The module that finds installed distributions.
 METADATA = "importlib.metadata"
-# Fewer modules are imported faster than what spares time with many.
+# Fewer modules are imported faster than the time savers for many are set up.
 MANY = 4
 THAWED_PROGRAM = globals().get("THAWED_PROGRAM")  # returns the program of a thawed process; None in an ordinary start
 
 
 def built_in(name):
-    """A module that is built into the interpreter. It is not registered in `sys.modules` where it was not before, and is made without the
-    search of an import, which would take a tenth of what it takes to open the archive."""
+    """Returns a module that is built into the interpreter. If it was not in `sys.modules` before, it is not registered there, and is
+    created without an import search, which would take a tenth of the time of opening the archive."""
     if name in sys.modules:
         return sys.modules[name]
     module = _imp.create_builtin(_frozen_importlib.ModuleSpec(name, _frozen_importlib.BuiltinImporter))
@@ -46,47 +46,48 @@ def built_in(name):
 
 
 def at_exit(function, *arguments):
-    """Has it called when the program's exit handlers have run."""
-    # Before CPython 3.10 each import of a module that is not registered makes another list of handlers, which replaces this one.
-    # A thawed process ends by its front end, which runs the handlers of a registered one.
+    """Calls the function after the program's exit handlers."""
+    # Before CPython 3.10 each import of an unregistered module makes another list of handlers, which replaces this one. A thawed process
+    # ends in its front end, which runs the handlers of a registered one.
     atexit = built_in("atexit") if sys.version_info >= (3, 10) and THAWED_PROGRAM is None else __import__("atexit")
     atexit.register(function, *arguments)
 
 
 class Importing:
-    """The imports that are taking place, one inside another."""
+    """The imports in progress, one inside another."""
 
     def __init__(self):
         self._gc = built_in("gc")
         self.isenabled, self.enable, self.disable = self._gc.isenabled, self._gc.enable, self._gc.disable
         self.depth = 0
-        # How many modules were imported until the collector was asked for. None: it is not to be.
+        # How many modules were imported before the collector is set up. None: it will not be.
         self._modules = None
         self._collector = None
-        # What is done with a module right after it was run, by the module's name; and modules that were being run when that was asked for.
+        # Functions to call right after a module was executed, by the module's name; and modules that were being executed when a call was
+        # requested.
         self.after = {}
         self.unfinished = []
-        # Makes the method of a loader that compiles: see compiling.py.
+        # Creates the method of a loader that compiles: see compiling.py.
         self.compiling = None
 
     def do_after(self, module, function):
-        """Calls a function with a module that was run; with one that is still being run, when another one is about to be that."""
+        """Calls a function with a module that was executed; with one that is still being executed, when the next module begins."""
         if getattr(getattr(module, "__spec__", None), "_initializing", False):
             self.unfinished.append((module, function))
         else:
             function(module)
 
     def is_going_on(self):
-        """Whether a module is being imported."""
+        """Returns whether a module is being imported."""
         return self.depth > 0
 
     def collect_less(self, make_collector):
-        """Has collections held back where it is worth it. make_collector: makes the Collector, from the module `gc`."""
+        """Delays collections if that is worth it. make_collector: creates the Collector from the module `gc`."""
         self._modules = 0
         self._make_collector = make_collector
 
     def begin(self):
-        """A module is about to be run."""
+        """A module is about to be executed."""
         self.depth += 1
         if self.unfinished:
             modules, self.unfinished = self.unfinished, []
@@ -102,18 +103,18 @@ class Importing:
             self._collector.hold()
 
     def end(self):
-        """It has been run."""
+        """It has been executed."""
         self.depth -= 1
         if self.depth == 0 and self._collector is not None:
             self._collector.give_back()
 
     def has_run(self, name, module):
-        """The module of that name has been run, without an error."""
+        """The module of that name has been executed without an error."""
         if name in self.after:
             self.after[name](module)
 
     def stop(self):
-        """Has collections be as they would be without the archive."""
+        """Restores collections to their state without the archive."""
         self._modules = None
         collector, self._collector = self._collector, None
         if collector is not None:
@@ -125,13 +126,13 @@ importing = Importing()
 
 
 class Guard:
-    """Calls what belongs to the archive in the middle of a program's imports."""
+    """Calls the archive's code in the middle of a program's imports."""
 
-    # Whether something went wrong: then Python imports without the archive.
+    # Whether there was an error: then Python imports without the archive.
     has_failed = False
 
     def call(self, function, *arguments):
-        """What the function returns; None where it could not be asked, or raised something."""
+        """Returns the function's result; None if it could not be called, or raised."""
         if self.has_failed:
             return None
         try:
@@ -141,7 +142,7 @@ class Guard:
         return None
 
     def give_up(self, error):
-        """Leaves all that follows to Python."""
+        """Leaves everything that follows to Python."""
         self.has_failed = True
         try:
             importing.stop()
@@ -152,7 +153,7 @@ class Guard:
 
 
 guard = Guard()
-# Attributes of a loader that do not change what its code is: those that Python sets, and what others wrap on a loader.
+# Attributes of a loader that do not affect its code: those that Python sets, and those that others wrap on a loader.
 HARMLESS = {"name", "path", "get_code", "exec_module", "create_module"}
 
 
@@ -172,7 +173,7 @@ class Loader(SOURCE_LOADER):
             return SOURCE_LOADER.get_code(self, fullname)
         self.source_to_code = compiling
         try:
-            # Not by the loader's own attribute, which may lead back here.
+            # Not through the loader's own attribute, which may lead back here.
             code = SOURCE_LOADER.get_code(self, fullname)
         finally:
             self.__dict__.pop("source_to_code", None)
@@ -201,40 +202,40 @@ class Loader(SOURCE_LOADER):
         return self.__reduce_ex__(protocol)
 
 
-# Each with the file that was found for it, by id: nothing of the archive is to be seen on a loader.
+# Each with the file that was found for it, by id: the loader itself shows nothing of the archive.
 LOADERS = {}
 
 
 def serve(loader, source):
-    """Has an ordinary loader get its code from the archive. source: the file that was found for it."""
+    """Makes an ordinary loader get its code from the archive. source: the file that was found for it."""
     loader.__class__ = Loader
     LOADERS[id(loader)] = loader, source
     return loader
 
 
 def make_ordinary(loader):
-    """Makes a loader what Python would have made. Returns the file that was found for it, or None."""
+    """Turns a loader into what Python would have made. Returns the file that was found for it, or None."""
     if type(loader) is Loader:
         loader.__class__ = SOURCE_LOADER
     return LOADERS.pop(id(loader), (None, None))[1]
 
 
 def take_source(loader, name):
-    """The file that the archive may have code for, of a loader that is to be ordinary from now on; None: Python has to read it."""
+    """Returns the file that the archive may have code for, and makes its loader ordinary; None: Python has to read it."""
     source = make_ordinary(loader)
     is_expected = source is not None and name == loader.name and loader.path == source.path and HARMLESS.issuperset(loader.__dict__)
     return source if is_expected and is_usual() else None
 
 
 def load(source, path):
-    """The code that the archive has for a file, or None. path: for the code's `co_filename`."""
-    # None of what a collection would walk over meanwhile is garbage.
+    """Returns the archived code of a file, or None. path: for the code's `co_filename`."""
+    # A collection in between would find no garbage.
     collects = importing.isenabled()
     importing.disable()
     try:
         code = source.load(path)
         if code is not None:
-            # As of compiled files: a folder may have been moved, with its archive.
+            # As for compiled files: a folder may have been moved, with its archive.
             _imp._fix_co_filename(code, path)
         return code
     finally:
@@ -242,22 +243,22 @@ def load(source, path):
             importing.enable()
 
 
-# What tells the class from the one that it stands for can be seen by nobody but who asks `is`.
+# Only `is` shows the difference between this class and the one that it replaces.
 Loader.__name__ = Loader.__qualname__ = SOURCE_LOADER.__name__
 Loader.__module__ = SOURCE_LOADER.__module__
-# Tracebacks leave out the frames of Python's own import system, which they know by its files.
+# Tracebacks leave out the frames of Python's own import system, which they recognise by file name.
 _imp._fix_co_filename(Loader.get_code.__code__, OWN_FILE)
 _imp._fix_co_filename(Loader.exec_module.__code__, OWN_FILE)
 
 
 def is_import(frame):
-    """Whether the caller, in that frame, asks for Python's own import. Who only wants to know gets an ordinary loader."""
+    """Returns whether the caller, in that frame, is Python's own import. A caller that only asks gets an ordinary loader."""
     if frame.f_code is not FINDING:  # the call that has opened the archive
         frame = frame.f_back
     return frame is not None and frame.f_code is FINDING and frame.f_back.f_code is IMPORT
 
 
-# What the archive stands for, as it was when Python started: methods by their classes.
+# The methods that the archive replaces, in their state at Python's start, by class.
 METHODS = [
     (SOURCE_LOADER, ("create_module", "exec_module", "get_code", "get_data", "get_filename", "path_stats", "source_to_code")),
     (external.FileFinder, ("__init__", "_fill_cache", "_get_spec", "find_spec")),
@@ -267,17 +268,17 @@ PATH_FINDER = dict(vars(external.PathFinder))
 
 
 def is_original():
-    """Whether they are Python's own."""
+    """Returns whether they are Python's own."""
     functions = USUAL + [getattr(value, "__func__", value) for value in PATH_FINDER.values() if isinstance(value, (classmethod,
         staticmethod))]
     return all(getattr(getattr(it, "__code__", None), "co_filename", OWN_FILE) == OWN_FILE for it in functions)
 
 
 def usual_loaders():
-    """What a finder of directories has in `_loaders` where nobody has given it other endings or loaders. Raises ImportError."""
+    """Returns the `_loaders` of an unmodified finder of directories. Raises ImportError."""
     for hook in sys.path_hooks:
         if getattr(hook, "__module__", None) == "zipimport":
-            continue  # takes its time to say that a directory is no zip file
+            continue  # slow to find out that a directory is no zip file
         try:
             finder = hook("/")
         except ImportError:
@@ -290,7 +291,7 @@ def usual_loaders():
 
 
 def is_usual():
-    """Whether nobody has replaced methods of Python's own finders and loaders."""
+    """Returns whether nobody has replaced methods of Python's own finders and loaders."""
     loader, finder = SOURCE_LOADER, external.FileFinder
     return [
         loader.create_module, loader.exec_module, loader.get_code, loader.get_data, loader.get_filename, loader.path_stats,
@@ -299,11 +300,11 @@ def is_usual():
 
 
 class Search:
-    """Finds modules, as a function of the arguments of `find_spec`."""
+    """Finds modules, with the arguments of `find_spec`."""
 
     def __init__(self, native, own):
-        """own: the finder on `sys.meta_path` that asks this."""
-        # For `snapboot explain`, which puts itself before the first and calls the second.
+        """own: the finder on `sys.meta_path` that calls this."""
+        # `snapboot explain` wraps the first and calls the second.
         self._find = native.find
         self.listen = native.listen
         self._own = own
@@ -311,7 +312,7 @@ class Search:
         self.invalidate_caches = native.begin_round
         self._loaders = usual_loaders()
         self._cache_tag = sys.implementation.cache_tag
-        # Whoever adds one may want to see each directory.
+        # A hook that somebody adds may want to see each directory.
         self._hooks = list(sys.path_hooks)
 
     def __call__(self, name, path=None, target=None):
@@ -320,7 +321,7 @@ class Search:
         return guard.call(self._spec, sys._getframe(1), name, path, target)
 
     def _stands_for_files(self):
-        """Whether Python's finder of files would be asked next."""
+        """Returns whether Python's finder of files would be asked next."""
         before = None
         for finder in sys.meta_path:
             if before is self._own:
@@ -341,7 +342,7 @@ class Search:
             try:
                 spec = external.PathFinder.find_spec(name, path, target)
             except Exception:
-                return None  # Python asks again, and says what is wrong
+                return None  # Python asks again, and reports the error
             if spec is not None and type(spec.loader) is SOURCE_LOADER and is_import(frame):
                 source = self._source_at(spec.loader.path)
                 if source is not None:
@@ -358,14 +359,14 @@ class Search:
         spec._set_fileattr = True
         if folder is not None:
             spec.submodule_search_locations.append(folder)
-        # What a program may choose otherwise while it runs.
+        # A program may change these while it runs.
         if sys.pycache_prefix is None and sys.implementation.cache_tag == self._cache_tag:
             spec._cached = found.cached
         return spec
 
 
 def load_library(folder):
-    """The native part, as a module that is registered nowhere. Raises ImportError."""
+    """Returns the native part, as an unregistered module. Raises ImportError."""
     for place in PLACES:
         path = folder + place + "/" + LIBRARY
         if posix.access(path, posix.F_OK):
@@ -377,7 +378,7 @@ def load_library(folder):
 
 
 def check_whole(path):
-    """Raises ImportError where a library was cut off: the process would die of that. Its section headers come last, see elf(5)."""
+    """Raises ImportError if a library was cut off: the process would crash. Its section headers come last, see elf(5)."""
     with open(path, "rb", 0) as file:
         header, size = file.read(64), posix.fstat(file.fileno()).st_size
     sections, each, count = (int.from_bytes(header[at:end], "little") for at, end in ((40, 48), (58, 60), (60, 62)))
@@ -386,7 +387,7 @@ def check_whole(path):
 
 
 def program():
-    """A path that tells this program from others: its script's, or one that stands for a module or the interpreter itself."""
+    """Returns a path that identifies this program: its script's, or one that stands for a module or the interpreter itself."""
     if THAWED_PROGRAM is not None:
         return THAWED_PROGRAM()
     name = sys.argv[0] if sys.argv else ""
@@ -400,7 +401,7 @@ def program():
 
 
 def description():
-    """What code depends on besides its source."""
+    """Returns what code depends on besides its source."""
     parts = [sys.version, sys.implementation.cache_tag or "", "optimize %d" % sys.flags.optimize]
     if _imp.check_hash_based_pycs != "default":
         parts.append("check hashes " + _imp.check_hash_based_pycs)
@@ -411,7 +412,7 @@ def description():
 
 
 def tag():
-    """What stands between a module's name and `pyc`; None where Python does not say it."""
+    """Returns the text between a module's name and `pyc`; None if Python does not provide it."""
     cache_tag = sys.implementation.cache_tag
     if cache_tag is None:
         return None
@@ -420,7 +421,7 @@ def tag():
 
 
 def after(names, function):
-    """Has a function called with each module of those names: now, or right after it is imported."""
+    """Calls a function with each module of those names: now, or right after its import."""
     for name in names:
         importing.after[name] = function
         if name in sys.modules:
@@ -428,14 +429,14 @@ def after(names, function):
 
 
 def variable(name):
-    """Its value as the process got it; empty where it is not set."""
+    """Returns the value that the process was started with; empty if it is not set."""
     return posix.environ.get(name.encode(), b"").decode("utf-8", "backslashreplace")
 
 
 def finder(own, folder, run):
-    """Opens the archive, or gets ready to make it. Returns what finds modules. Raises ImportError where there is no archive.
+    """Opens the archive, or prepares to create it. Returns the finder of modules. Raises ImportError if there is no archive.
 
-    own: the finder on `sys.meta_path`. run: runs another module of this folder, and returns its names.
+    own: the finder on `sys.meta_path`. run: runs another module of this folder, and returns its namespace.
     """
     if not is_original():
         raise ImportError("something has replaced what imports modules before the archive could be opened")
@@ -477,7 +478,7 @@ def finder(own, folder, run):
 
         def make_collector(gc):
             collector = run(folder, "collector")["Collector"](gc, native, native.is_on("exit"), THAWED_PROGRAM is not None)
-            if collector.sets_aside:  # what is registered first is called last
+            if collector.sets_aside:  # the handler registered first is called last
                 at_exit(guard.call, collector.end)
             return collector
 

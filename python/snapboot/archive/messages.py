@@ -1,15 +1,15 @@
-"""What the boot archive says where somebody asks for it: SNAPBOOT_LOG and SNAPBOOT_STATS."""
+"""Messages of the boot archive, on request: SNAPBOOT_LOG and SNAPBOOT_STATS."""
 
 import posix
 import sys
 
-# What can be switched off, each by a variable of its own.
+# The parts that can be switched off, each by a variable of its own.
 PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
 SWITCH = ("", "0", "1", "off", "on")
 
 
 def name_unknown_switches(variable):
-    """Says which of them are neither on nor off. variable: returns the value of one as text."""
+    """Reports variables that are neither on nor off. variable: returns the value of one as text."""
     for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
         if variable(name) not in SWITCH:
             text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
@@ -17,7 +17,7 @@ def name_unknown_switches(variable):
 
 
 def print_counts(native):
-    """The line that SNAPBOOT_STATS=1 asks for, when the process ends."""
+    """Prints the line for SNAPBOOT_STATS=1 at the end of the process."""
     native.flush()
     place = native.place()
     try:
@@ -28,4 +28,4 @@ def print_counts(native):
     try:
         sys.stderr.write(text)
     except (AttributeError, OSError, ValueError):
-        pass  # closed, or not there
+        pass  # closed or missing

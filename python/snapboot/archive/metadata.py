@@ -1,7 +1,7 @@
-"""Entry points of installed distributions: what each `entry_points.txt` was parsed to lies in the archive.
+"""Entry points of installed distributions: the archive holds the parsed content of each `entry_points.txt`.
 
-Python's own finders list the distributions, at each start. Only those that are folders are looked for, and only while nobody has
-replaced what reads and parses their files.
+Python's own finders list the distributions, at each start. The archive answers only for distributions in folders, and only while nobody has
+replaced the code that reads and parses their files.
 """
 
 import io
@@ -12,21 +12,21 @@ import sys
 import types
 
 FILE = "/entry_points.txt"
-# What takes part besides the distribution's class: of the module, and, with CPython 3.8 and 3.9, of the one with its parser.
+# The names that take part besides the distribution's class: of the module, and, with CPython 3.8 and 3.9, of the one with its parser.
 OF_MODULE = ("EntryPoint", "EntryPoints", "_EntryPointMatch", "Pair", "Sectioned")
 OF_PARSER = ("ConfigParser", "BasicInterpolation", "SectionProxy")
-# How a distribution reads its file.
+# Methods with which a distribution reads its file.
 OF_PATHS = ("__fspath__", "__str__", "joinpath", "open", "read_text")
-# The modules of the kinds of what is in those classes.
+# The modules of the types in those classes.
 KINDS = ("_abc", "_collections", "abc", "builtins", "collections", "configparser", "functools", "re")
 INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
 class EntryPoints:
-    """The property `entry_points` of distributions: answered, and kept."""
+    """The property `entry_points` of distributions: answers it, and stores new values."""
 
     def __init__(self, native, module, context):
-        """module: importlib.metadata. context: what else the result depends on. Raises ValueError where something has been replaced."""
+        """module: importlib.metadata. context: what else the result depends on. Raises ValueError if something has been replaced."""
         self._at = native.entry_points_at
         self._distribution = module.PathDistribution
         self._path = pathlib.PosixPath
@@ -39,7 +39,7 @@ class EntryPoints:
         self._usual[0] = [dict(contents) for contents in self._usual[0]]
         if not self._is_original():
             raise ValueError("something takes part that is not Python's own")
-        # A module that was edited has another time.
+        # An edited module has another time.
         about = posix.stat(module.__file__)
         self._context = "%s entry points 2 %d %d" % (context, about.st_size, about.st_mtime)
         self._point, self._points = module.EntryPoint, getattr(module, "EntryPoints", None)
@@ -47,7 +47,7 @@ class EntryPoints:
         self._match = getattr(module, "_EntryPointMatch", None)
 
     def answer(self, distribution):
-        """What the property is, and None; None and its file where that is not known; None where it is not to be asked for."""
+        """Returns the property's value, and None; None and its file if the value is unknown; None if the archive must not answer."""
         if type(distribution) is not self._distribution or self._state() != self._usual:
             return None
         folder = distribution._path
@@ -64,7 +64,7 @@ class EntryPoints:
         return self._made(known, distribution), None
 
     def keep(self, file, points):
-        """file: from `answer`. points: what the property was then."""
+        """file: from `answer`. points: the property's value."""
         file.keep(marshal.dumps([(point.name, point.value, point.group, self._parts(point)) for point in points]))
 
     def _parts(self, point):
@@ -90,7 +90,7 @@ class EntryPoints:
         return self._points(points)
 
     def _state(self):
-        """What takes part, as it is now."""
+        """Returns the code that takes part, in its current state."""
         names, path = self._names, self._path
         return [
             [vars(one) for one in self._classes],
@@ -100,13 +100,13 @@ class EntryPoints:
         ]
 
     def _is_original(self):
-        """Whether all of it is Python's own."""
+        """Returns whether all of it is Python's own."""
         library = sys.modules["os"].__file__.rpartition("/")[0] + "/"
 
         def is_own(value):
             function = getattr(value, "__func__", getattr(value, "fget", value))
             if type(function) is not types.FunctionType:
-                # The kind of these is not one that a program makes.
+                # Programs do not create objects of these types.
                 return type(value).__module__ in KINDS
             path = function.__code__.co_filename
             if function.__module__.startswith("namedtuple_"):
@@ -118,6 +118,6 @@ class EntryPoints:
 
 
 def functions(native, module, context):
-    """Those that the native part's `serve_entry_points` asks for."""
+    """Returns the functions that the native part's `serve_entry_points` needs."""
     points = EntryPoints(native, module, context)
     return points.answer, points.keep

@@ -1,8 +1,8 @@
-"""Regular expressions that are compiled while modules are imported: what the compiler of `re` made of them lies in the archive.
+"""Regular expressions that are compiled while modules are imported: the archive holds the output of `re`'s compiler.
 
-What it passes to `_sre` depends on the pattern, its flags and the version of Python alone. To get hold of that, a pattern that the
-archive does not have is compiled a second time, by a private copy of the compiler. A pattern that is warned of is not kept: each
-start warns again. Nor is one of a module that has made others at each start so far: from a set, for example, whose order differs.
+The arguments that it passes to `_sre` depend only on the pattern, its flags and the version of Python. To get them, a private copy of the
+compiler compiles each new pattern a second time. A pattern with a warning is not kept, so that each start warns again. Nor are patterns of
+a module that has made others in each start so far: from a set, for example, whose order differs.
 """
 
 import _frozen_importlib_external as external
@@ -10,19 +10,19 @@ import marshal
 import posix
 import sys
 
-# The modules that a private copy of the compiler has copies of, too: they warn, or hand over.
+# Modules that the private copy of the compiler needs copies of, too: they warn, or pass on.
 PRIVATE = ("re._parser", "sre_parse")
-# SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: what is compiled for a locale, or printed.
+# SRE_FLAG_LOCALE and SRE_FLAG_DEBUG of Python's own sre_constants.h: patterns for a locale, or printed ones.
 SKIPPED_FLAGS = 4 | 128
-# In so many starts what a module makes is kept. One may have been killed, or have made only some of it.
+# The number of starts in which a module's patterns are kept. One start may have been killed, or have made only some of them.
 STARTS = 3
 
 
 class Patterns:
-    """The compiler of `re`, with the archive before it."""
+    """The compiler of `re`, served from the archive."""
 
     def __init__(self, native, context, is_importing):
-        """is_importing: says whether a module is being imported. What a program compiles later it may compile only once."""
+        """is_importing: returns whether a module is being imported. Patterns compiled later may be compiled only once."""
         self._native = native
         self._context = context
         self._is_importing = is_importing
@@ -31,7 +31,7 @@ class Patterns:
         self._kept = {}
 
     def install(self, compiler):
-        """Has the functions of `re` use it. compiler: the module, just run."""
+        """Makes the functions of `re` use it. compiler: the module, just executed."""
 
         def keep(name, pattern, flags):
             if flags is not None and flags & SKIPPED_FLAGS:
@@ -48,7 +48,7 @@ class Patterns:
         compiler.compile = compile(compiler.compile, compiler._sre.compile, self._context, self._is_importing, keep)
 
     def _is_kept(self, frame):
-        """Whether the archive is to have a new pattern that is made in that frame, or below a module's body."""
+        """Returns whether the archive should get a new pattern made in that frame, or below a module's body."""
         while frame is not None and frame.f_code.co_name != "<module>":
             frame = frame.f_back
         if frame is None:
@@ -59,7 +59,7 @@ class Patterns:
         return self._kept[path]
 
     def _begin(self, path):
-        """Notes that this start makes patterns that the archive does not have. Returns whether it is one of the first that do."""
+        """Records that this start makes new patterns. Returns whether it is one of the first starts that do."""
         try:
             status = posix.stat(path)
         except OSError:
@@ -74,7 +74,7 @@ class Patterns:
 
 
 class Copy:
-    """A copy of the compiler that makes nothing and warns nobody."""
+    """A copy of the compiler without effects and warnings."""
 
     def __init__(self, compiler):
         self._made = None
@@ -83,13 +83,13 @@ class Copy:
         self._names = self._run(compiler.__spec__.name)
 
     def compile(self, pattern, flags):
-        """What the compiler passes to `_sre.compile` behind the pattern; None where it has warned."""
+        """Returns the arguments after the pattern that the compiler passes to `_sre.compile`; None if it has warned."""
         self._made, self._warned = None, False
         self._names["compile"](pattern, flags)
         return None if self._warned else self._made
 
     def _run(self, name):
-        """Runs the module of that name once more. Returns its names."""
+        """Runs the module of that name once more. Returns its namespace."""
         if name not in self._modules:
             original = sys.modules[name].__spec__
             builtins = dict(vars(sys.modules["builtins"]), __import__=self._import)

@@ -1,4 +1,4 @@
-//! Where a stopped process has the number, the first argument and the result of a system call.
+//! The number, the first argument and the result of a system call in the registers of a stopped process.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

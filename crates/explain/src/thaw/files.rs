@@ -7,7 +7,7 @@ use super::{count, put, size, step};
 use crate::build::part;
 use crate::tree::{Kind, Node};
 
-/// Puts them into the step that maps them. `seconds`: of each file of the tables, of the image, of all else.
+/// Adds them to the step that maps them. `seconds`: of each file of the tables, of the image, of everything else.
 pub fn add(root: &mut Node, variant: &Variant, seconds: &[f64]) {
     let Some(step) = step(root, "mapping memory and libraries") else { return };
     let tables = variant.tables();

@@ -1,4 +1,4 @@
-//! The inputs that a thaw checks, by the directories that they are in: those that belong together are one part.
+//! The inputs that a thaw checks, by directory: related directories form one part.
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::{count, put, step};
 use crate::build::part;
 use crate::tree::{Kind, Node};
 
-/// How many directories of those that belong together are told of one by one.
+/// The maximum number of related directories that are shown one by one.
 const MOST: usize = 5;
-/// What the directory of a group is called that has the rest of it below it.
+/// The name of a group's own directory, if others lie below it.
 const DIRECTLY: &str = "directly in it";
-/// Directories whose content belongs together, wherever they are.
+/// Directories whose contents belong together, anywhere.
 const ROOTS: [&str; 7] =
     ["site-packages", "dist-packages", "gems", "vendor_ruby", "site_ruby", "lib-dynload", "node_modules"];
 
-/// What is known of the directories below one, or of some.
+/// Sums over one directory or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Checked {
     directories: u64,
@@ -34,7 +34,7 @@ impl Checked {
         self.seconds += other.seconds;
     }
 
-    /// As part of a tree. `beside`: a second process has looked at them.
+    /// As part of a tree. `beside`: a second process has checked them.
     fn node(&self, name: &str, beside: bool) -> Node {
         let files = count(self.files, "input").unwrap_or_else(|| "no inputs".to_owned());
         let directories = (self.directories > 1).then(|| format!("{files} in {} directories", self.directories));
@@ -45,7 +45,7 @@ impl Checked {
     }
 }
 
-/// Puts them where they took time: into the check, or the wait for the second process that made it. `seconds`: of each directory.
+/// Adds them where they took time: to the check, or to the wait for the second process that made it. `seconds`: of each directory.
 pub fn add(root: &mut Node, variant: &Variant, seconds: &[f64], beside: bool) {
     let name = if beside { "waiting for the check of inputs" } else { "checking inputs" };
     let Some(step) = step(root, name) else { return };
@@ -60,7 +60,7 @@ pub fn add(root: &mut Node, variant: &Variant, seconds: &[f64], beside: bool) {
     put(step, nodes(&directories, beside));
 }
 
-/// One part for each group, with the directories in it that cost most.
+/// One part for each group, with its most expensive directories.
 fn nodes(directories: &[(String, Checked)], beside: bool) -> Vec<Node> {
     let paths: Vec<&str> = directories.iter().map(|(path, _)| path.as_str()).collect();
     let mut groups: BTreeMap<String, (Checked, BTreeMap<String, Checked>)> = BTreeMap::new();
@@ -101,7 +101,7 @@ fn shown(path: &str) -> &str {
     }
 }
 
-/// What a directory belongs to: a folder of packages, a standard library, or else the common folder of all others that begin alike.
+/// The group of a directory: a folder of packages, a standard library, or else the common folder of all others that begin alike.
 fn group(path: &str, all: &[&str]) -> String {
     if !path.starts_with('/') {
         return String::new();
@@ -123,7 +123,7 @@ fn group(path: &str, all: &[&str]) -> String {
     )
 }
 
-/// The folder of packages or the standard library that a directory is in.
+/// The folder of packages or the standard library of a directory.
 fn root(path: &str) -> Option<&str> {
     let mut end = 0;
     let (mut before, mut library, mut packages) = ("", None, None);
@@ -131,7 +131,7 @@ fn root(path: &str) -> Option<&str> {
         end += part.len();
         let is_version =
             |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-        // Of gems the folder that has their versions, and not the one of all of RubyGems or the version's.
+        // For gems, the folder of their versions, and not that of RubyGems or of one version.
         if ROOTS.contains(&part) {
             packages = Some(&path[..end]);
         }

@@ -1,6 +1,6 @@
-//! What a thaw tells besides: which inputs it checked, which files it mapped, and what all of that cost.
+//! Further results of a thaw: the inputs that it checked, the files that it mapped, and their cost.
 //!
-//! The launcher notes the times, in the order of the image's tables; these say what they are of.
+//! The launcher records the times, in the order of the image's tables; the tables name them.
 
 mod faults;
 mod files;
@@ -15,7 +15,7 @@ use crate::events::Event;
 use crate::merge::median_and_spread;
 use crate::tree::Node;
 
-/// Puts what the launcher did in these runs into the tree of an image's start. Launchers of older images tell nothing of it.
+/// Puts the launcher's work in these runs into the tree of an image's start. Launchers of older images record none of it.
 pub fn add_launcher(root: &mut Node, image: &Path, runs: &[Vec<Event>]) {
     let Ok(image) = ImageFile::open(image) else { return };
     let (mut checked, mut mapped) = (Vec::new(), Vec::new());
@@ -40,7 +40,7 @@ pub fn add_launcher(root: &mut Node, image: &Path, runs: &[Vec<Event>]) {
     }
 }
 
-/// The variant whose tables are there.
+/// The variant with these tables.
 fn variant_at(image: &ImageFile, tables: u64) -> Option<&Variant> {
     image.variants.iter().find(|variant| variant.head.tables_offset == tables)
 }
@@ -61,7 +61,7 @@ fn step<'a>(root: &'a mut Node, name: &str) -> Option<&'a mut Node> {
     root.children.iter_mut().find(|child| child.name == name)
 }
 
-/// Puts parts of a step into it, one after the other; those that cost most first. What is more than all of the step is made as much smaller.
+/// Puts parts of a step into it, one after the other, the most expensive first. If they exceed the step, they are scaled down.
 fn put(step: &mut Node, mut parts: Vec<Node>) {
     parts.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     let all: f64 = parts.iter().map(|part| part.seconds).sum();
@@ -82,7 +82,7 @@ fn scale(node: &mut Node, share: f64) {
     node.children.iter_mut().for_each(|child| scale(child, share));
 }
 
-/// Lets a part begin there, and what it contains one after the other.
+/// Moves the begin of a part, and places its children one after the other.
 fn shift(node: &mut Node, mut start: f64) {
     node.start = start;
     for child in &mut node.children {

@@ -1,4 +1,4 @@
-//! Chromium without a window, driven through chromedriver: W3C WebDriver, and Chromium's own protocol for what that has not.
+//! Chromium without a window, driven through chromedriver: W3C WebDriver, and Chromium's own protocol for the rest.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-/// For what hangs.
+/// The time limit for a hanging browser.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A page that is shown in a window of some size. It has no network, and what it complains of is kept.
+/// A page in a window of some size. It has no network, and its complaints are recorded.
 pub struct Browser {
     driver: Child,
     _stdout: BufReader<ChildStdout>, // a pipe without a reader would end it
@@ -18,7 +18,7 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Show a page. None, which is said, where there is no browser.
+    /// Shows a page. None, with a message, if there is no browser.
     pub fn show(page: &str, width: u32, scheme: &str) -> Option<Browser> {
         let started = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let Ok(mut driver) = started else {
@@ -56,7 +56,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Another width of the window; narrow ones are those of phones.
+    /// Changes the width of the window; narrow ones are those of phones.
     pub fn resize(&self, width: u32) {
         let size = json!({"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600});
         self.chromium("Emulation.setDeviceMetricsOverride", size);
@@ -81,26 +81,26 @@ impl Browser {
         }
     }
 
-    /// Press keys, one after the other, as a user does: they go to what has the focus.
+    /// Presses keys, one after the other, as a user does: they go to the focused element.
     pub fn press(&self, keys: &str) {
         let actions = keys.chars().flat_map(|key| ["keyDown", "keyUp"].map(|what| json!({"type": what, "value": key})));
         let actions: Vec<Value> = actions.collect();
         self.command("actions", json!({"actions": [{"type": "key", "id": "keys", "actions": actions}]}));
     }
 
-    /// Click on the first element that a selector finds.
+    /// Clicks on the first element that a selector finds.
     pub fn click(&self, selector: &str) {
         let found = self.command("element", json!({"using": "css selector", "value": selector}));
         let element = found.as_object().and_then(|found| found.values().next()).and_then(Value::as_str);
         self.command(&format!("element/{}/click", element.expect("an element")), json!({}));
     }
 
-    /// A command of Chromium's own protocol.
+    /// Calls a command of Chromium's own protocol.
     pub fn chromium(&self, name: &str, parameters: Value) -> Value {
         self.command("goog/cdp/execute", json!({"cmd": name, "params": parameters}))
     }
 
-    /// What the page and the browser have complained of.
+    /// The complaints of the page and the browser.
     pub fn complaints(&self) -> Vec<Value> {
         self.command("se/log", json!({"type": "browser"})).as_array().expect("a list").clone()
     }
@@ -118,7 +118,7 @@ impl Drop for Browser {
     }
 }
 
-/// Which port chromedriver says that it listens on.
+/// The port on which chromedriver says that it listens.
 fn port(stdout: &mut impl BufRead) -> u16 {
     let mut line = String::new();
     while stdout.read_line(&mut line).expect("chromedriver can be read") > 0 {

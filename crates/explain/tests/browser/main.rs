@@ -1,4 +1,4 @@
-//! The page in a browser: Chromium shows that of a Rails boot, at the widths of a desktop and a phone, in light and dark.
+//! The page in a browser: Chromium shows the page of a Rails boot, at the widths of a desktop and a phone, in light and dark.
 
 mod driver;
 #[path = "../synthetic/mod.rs"]
@@ -15,15 +15,15 @@ const ESCAPE: char = '\u{e00c}';
 const DOWN: char = '\u{e015}';
 const UP: char = '\u{e013}';
 
-/// Text that would do harm where it is not taken for text.
+/// Text that would do harm if it were not treated as text.
 const HOSTILE: &str = "</script><img src=x onerror='hacked=1'><!--<script>&lt;\u{2028}\"'`${hacked=1}🦀DATA";
 
-/// What hides the page's other parts: the text of elements, as a user would see it.
+/// The sizes of all text, as a user sees it.
 const FONT_SIZES: &str = "[...document.querySelectorAll('main *, header *, footer *')]
     .filter((at) => [...at.childNodes].some((child) => child.nodeType === 3 && child.data.trim()) && at.getClientRects().length)
     .map((at) => parseFloat(getComputedStyle(at).fontSize))";
 
-/// The least contrast of text and what is behind it, as WCAG defines it, with its element.
+/// The least contrast of text and its background, as WCAG defines it, with its element.
 const LEAST_CONTRAST: &str = "(() => {
     const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const seen = (colours) => {
@@ -105,7 +105,7 @@ fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
         for label in ["Archive", "Archived search", "Archived code", "Archived data"] {
             assert!(legend.as_array().expect("a list").contains(&json!(label)), "{label}: {legend}");
         }
-        // Nobody takes what comes from the archive for what it spares.
+        // Answers of the archive have another colour than the work that they save.
         let colours =
             "[...document.querySelectorAll('#legend .swatch')].map((at) => getComputedStyle(at).backgroundColor)";
         let colours = browser.value(colours);
@@ -114,7 +114,7 @@ fn the_start_with_the_archive_has_a_chart_and_colours_of_its_own() {
         different.sort();
         different.dedup();
         assert_eq!(different.len(), all, "{colours}");
-        // In the table, search and code of a module are the module's.
+        // In the table, search and code of a module belong to the module.
         let row = browser
             .value("panels[1].table.all.filter((row) => ['lookup', 'stored'].includes(row.largest.kind.id)).length");
         assert_eq!(row, json!(0));
@@ -158,7 +158,7 @@ fn all_parts_are_in_the_page_with_their_figures() {
     let nested = "starts.every((start) => start.parts.every((at) => at.begin <= at.end &&
         (!at.parent || (at.parent.begin <= at.begin && at.end <= at.parent.end))))";
     assert_eq!(browser.value(nested), json!(true));
-    // The rows of the table have all of the time.
+    // The rows of the table add up to the whole time.
     let sums = browser
         .value("panels.map(({ table, start }) => table.all.reduce((sum, row) => sum + row.own, 0) - start.total)");
     assert!(
@@ -188,7 +188,7 @@ fn the_search_finds_and_highlights() {
     let said = browser.value("byId('found').textContent").to_string();
     assert!(said.contains(&format!("Ordinary: {expected}\u{a0}parts")), "{said}");
     browser.wait("document.querySelector('.box.match') !== null");
-    // The colour of what is found, and of nothing else.
+    // Only matches have the colour of matches.
     browser.run(
         "boxes = [...document.querySelectorAll('.rows [role=treeitem]')];
         has = (box) => `${box.one.name} ${box.one.detail}`.includes('nokogiri');
@@ -220,7 +220,7 @@ fn it_zooms_by_mouse_and_keys() {
     browser.run("chart = panels[0].chart; seen = (from, to) => chart.element.dataset.view === `${Math.round(from)}-${Math.round(to)}`");
     let whole = "seen(0, chart.whole[1])";
     assert_eq!(browser.value(whole), json!(true));
-    // A click shows a part over the whole width, and says what it is.
+    // A click shows a part at full width, with its description.
     browser.run(
         "wide = starts[0].root.children.reduce((most, part) => (part.time > most.time ? part : most)); \
                  chart.boxes.get(wide).id = 'wide'",

@@ -42,7 +42,7 @@ const WORDS: [&str; 20] = [
     "parameters",
 ];
 
-/// The report of a Rails boot. `hostile` is put into every text that somebody else than Snapboot chooses.
+/// The report of a Rails boot. `hostile` is put into every text that comes from outside of Snapboot.
 pub fn rails(hostile: &str) -> Report {
     let command = format!("bin/rails runner 'puts 1'{hostile}");
     let start = |title: &str, root| Start {
@@ -109,7 +109,7 @@ impl Dice {
     }
 }
 
-/// A boot while it is being made up: what time it is, and how many modules it has loaded.
+/// A boot under construction: its clock, and how many modules it has loaded.
 struct Boot<'a> {
     now: f64,
     speed: f64,
@@ -158,7 +158,7 @@ impl Boot<'_> {
         }
     }
 
-    /// A module that loads so many modules, itself included.
+    /// A module that loads this many modules, itself included.
     fn module(&mut self, modules: usize, depth: usize) -> Node {
         self.modules += 1;
         let (gem, number) = (GEMS[self.dice.roll(GEMS.len())], self.modules);
@@ -177,7 +177,7 @@ impl Boot<'_> {
         self.now += 0.000_02 * heavy * (1 + self.dice.roll(8)) as f64;
         let mut rest = modules - 1;
         while rest > 0 {
-            // Now and then one of them loads most of the rest.
+            // Sometimes one of them loads most of the rest.
             let most = if self.dice.roll(3) == 0 && depth < 30 { rest } else { 1 + rest / 12 };
             let part_of_it = 1 + self.dice.roll(most);
             let part = self.module(part_of_it, depth + 1);

@@ -1,26 +1,26 @@
-"""Switches the boot archive on. It costs a program that imports nothing next to nothing: until the first import there is only a finder
-that knows where the rest lies (see imports.py of the folder above).
+"""Switches the boot archive on. A program that imports nothing pays next to nothing: until the first import there is only a finder that
+knows where the rest lies (see imports.py of the folder above).
 
-`snapboot run -- COMMAND` has PYTHONPATH name the folder of this file, so `site` imports it. It takes itself out again, so that neither
-the program nor what it starts sees it, and has the program's own `sitecustomize` run. Where a whole environment was enabled, a file of
-that runs this one.
+`snapboot run -- COMMAND` puts the folder of this file on PYTHONPATH, so `site` imports it. It then removes itself, so that neither the
+program nor its children see it, and runs the program's own `sitecustomize`. In an enabled environment, a file of that environment runs this
+one.
 
-The modules of the folder above are run without being registered in `sys.modules`, so that the program finds there only what it would
-find in an ordinary start. This file is read by every Python 3, also by those that have no boot archive.
+The modules of the folder above are run without being registered in `sys.modules`, so the program finds there only what it would find in an
+ordinary start. Every Python 3 reads this file, also those that have no boot archive.
 """
 
 import _frozen_importlib_external as external
 import posix
 import sys
 
-# `site` looks for these two, mostly in vain, before the program begins.
+# `site` looks for these two, mostly without success, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
-# So few modules are imported before the archive could be open.
+# This many modules are imported before the archive is opened.
 FEW = 3
-# It is open before these: what they parse may be there. They import more than that themselves.
+# It is opened before these: the archive may have their documents. They import more modules than that themselves.
 PARSERS = ("importlib.metadata", "json", "tomli", "tomllib", "yaml")
-# Tells the front end of a boot that is being frozen that this environment is enabled, by the path of this file.
+# Tells the front end of a freezing boot that this environment is enabled, with the path of this file.
 ENABLED = b"SNAPBOOT_ENABLED"
 IMPORT = __import__
 # Stands for the finder of a directory that Python has not looked at yet.
@@ -29,24 +29,24 @@ BUILT_IN, FROZEN = external._bootstrap.BuiltinImporter, external._bootstrap.Froz
 
 
 class Finder:
-    """Takes its place on `sys.meta_path` right before Python's own finder of files, and finds what that would find."""
+    """Stands on `sys.meta_path` right before Python's own finder of files, and finds the same modules."""
 
-    # So many modules more are imported before the archive could be open.
+    # This many more modules are imported before the archive is opened.
     few = FEW
-    # What tells it from others: there is one, whoever has switched it on.
+    # Identifies it: there is only one, whoever has switched it on.
     is_of_archive = True
-    # In a thawed process: returns the path that tells its program from others (see imports.py). None in an ordinary start.
+    # In a thawed process: returns the path that identifies its program (see imports.py). None in an ordinary start.
     thawed_program = None
-    # What is called, in a thawed process, when the archive is open.
+    # Called in a thawed process when the archive has been opened.
     has_opened = None
-    # Writes what the archive is to have besides. None: it is not open.
+    # Writes new entries to the archive. None: it is not open.
     flush = None
 
     def __init__(self, folder):
         self._folder = folder
 
     def find_spec(self, name, path=None, target=None):
-        """See importlib.abc.MetaPathFinder. Opens the archive when it is worth that."""
+        """See importlib.abc.MetaPathFinder. Opens the archive when that is worth it."""
         if name == OWN:
             return None
         if name == USER:
@@ -60,7 +60,7 @@ class Finder:
         return self.find_spec(name, path, target)
 
     def open(self):
-        """Opens the archive. Whatever that imports itself is found by Python."""
+        """Opens the archive. Its own imports go through Python's finders."""
         self.find_spec = find_nothing
         try:
             self.find_spec = run(self._folder, "imports", THAWED_PROGRAM=self.thawed_program)["finder"](self, self._folder, run)
@@ -76,13 +76,13 @@ class Finder:
 
 
 def find_nothing(name, path=None, target=None):
-    """What is found where there is no archive."""
+    """The result if there is no archive."""
     return None
 
 
 def run(folder, name, **names):
-    """Runs the module of that name in the folder. Returns its names. names: those that it has before."""
-    # A program that replaces `__import__` does not see what these import.
+    """Runs the module of that name in the folder. Returns its namespace. names: the initial ones."""
+    # A program that replaces `__import__` does not see these imports.
     builtins = dict(vars(sys.modules["builtins"]), __import__=IMPORT)
     names = {"__builtins__": builtins, **names, "__name__": "snapboot.archive." + name, "__file__": folder + "/" + name + ".py"}
     loader = external.SourceFileLoader(names["__name__"], names["__file__"])
@@ -91,7 +91,7 @@ def run(folder, name, **names):
 
 
 def modified(path):
-    """When a directory was changed, as Python's finder of its modules notes it; -1 where it is not there."""
+    """Returns when a directory was changed, as Python's finder of its modules records it; -1 if it does not exist."""
     try:
         return posix.stat(path or posix.getcwd()).st_mtime
     except OSError:
@@ -99,19 +99,19 @@ def modified(path):
 
 
 def has_room():
-    """Whether files are found by Python's own finder, and not from an archive already."""
+    """Returns whether Python's own finder finds files, and not already an archive."""
     return external.PathFinder in sys.meta_path and not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path)
 
 
 def switch_on(folder):
-    """Has the imports of this process served by its archive. folder: the one above this file's."""
+    """Serves the imports of this process from its archive. folder: the one above this file's."""
     if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or not has_room():
         return
     sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
 
 
 def switch_on_here():
-    """What the file of `snapboot enable` calls. A boot that is being frozen does without, and its thaws have one."""
+    """Called by the file of `snapboot enable`. A freezing boot does without the archive, and its thaws have one."""
     if b"SNAPBOOT_FREEZE_DIR" in posix.environ:
         posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
     else:
@@ -119,8 +119,8 @@ def switch_on_here():
 
 
 def take_out(folder):
-    """Makes all as it would be without this file. Returns whether this is the first interpreter of the process: others find the variable
-    as the program has it, and still search where it led when the process started."""
+    """Undoes everything this file has caused. Returns whether this is the first interpreter of the process: others find the program's
+    variable, and still search the directories of the process' start."""
     environ = sys.modules["os"].environ
     own, _, before = environ.get("PYTHONPATH", "").partition(":")
     if own == folder:
@@ -135,8 +135,8 @@ def take_out(folder):
 
 
 def may_exist(name, own=None):
-    """Whether there may be a module of that name at the top. Python would list directories that it has not listed yet, and take
-    longer to see that there is nothing in those that it has.
+    """Returns whether there may be a top-level module of that name. Python would list directories that it has not listed yet, and take
+    longer to see that the listed ones have no match.
 
     own: a finder on `sys.meta_path` that is not asked.
     """
@@ -148,7 +148,7 @@ def may_exist(name, own=None):
             continue
         if finder.find_spec(name, None) is not None:
             return True
-    # What a module's file, or its folder, is called.
+    # Possible names of a module's file or folder.
     names = {name, name + ".py", name + ".pyc"}
     names.update(map(name.__add__, external._imp.extension_suffixes()))
     for entry in sys.path:
@@ -161,18 +161,18 @@ def may_exist(name, own=None):
                     return True  # a zip file
             elif any(posix.access(entry + "/" + name, posix.F_OK) for name in names):
                 return True
-        # It lists its directory anew when this has changed.
+        # It lists its directory again after a change.
         elif type(finder) is not external.FileFinder or finder._path_mtime != modified(entry) or finder._path_cache & names:
             return True
     return False
 
 
 def start():
-    """What `site` imports this file for."""
+    """Called because `site` imports this file."""
     folder = __file__.rpartition("/")[0]
     is_first = take_out(folder)
     try:
-        # Python imports the program's own one, or says that there is none.
+        # Python imports the program's own one, or reports that there is none.
         if external.PathFinder not in sys.meta_path or may_exist(OWN):
             import sitecustomize  # noqa: F401
         else:

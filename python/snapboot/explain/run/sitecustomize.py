@@ -1,17 +1,17 @@
-"""Notes where the time of an ordinary start goes, for `snapboot explain`.
+"""Records where the time of an ordinary start goes, for `snapboot explain`.
 
-PYTHONPATH names the folder of this file, so `site` imports it. It takes itself out again, so that neither the program nor what it starts
-sees it, and has the program's own `sitecustomize` run. What it notes is a list of spans that begin and end, which the last exit handler
-writes to the file that SNAPBOOT_EXPLAIN names: entries that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in
-nanoseconds of the monotonic clock. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from outside: then each entry passes its
-number to the kernel, as a process group that cannot be there.
+The folder of this file is on PYTHONPATH, so `site` imports it. It then removes itself, so that neither the program nor its children see it,
+and runs the program's own `sitecustomize`. It records a list of spans that begin and end, which the last exit handler writes to the file
+that SNAPBOOT_EXPLAIN names: entries that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic
+clock. If SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from outside: then each entry passes its number to the kernel, as a
+process group that cannot exist.
 
-The parts of Python's import are wrapped where Python itself looks them up at each import. A module that is there already is found
-before that, at no cost. What stands in front has the file name of what it stands in front of: tracebacks leave its frames out, and the
-boot archive takes it for Python's own. Nothing is noted in an object that the collector would count, or collections would happen elsewhere
-than in other starts: they are a large part of some imports. And nothing of this file is being called while a module's body is executed:
-from 3.11 on CPython maps its stack 16 KB at a time, and a body that calls functions right where these end maps them again and again, which
-a frame more or less beneath it brings about or prevents (8 of the 10 ms of one import).
+The parts of Python's import system are wrapped where Python itself looks them up at each import. A module that is already loaded is found
+before that, at no cost. Each wrapper has the file name of the function that it wraps: tracebacks leave its frames out, and the boot archive
+takes it for Python's own. No record is an object that the collector would count, or collections would happen elsewhere than in other
+starts: they are a large part of some imports. And no function of this file is active while a module's body is executed: from 3.11 on
+CPython maps its stack 16 KB at a time, and a body that calls functions right at such a boundary maps memory again and again, which one
+frame more or less beneath it causes or prevents (8 of the 10 ms of one import).
 """
 
 import _frozen_importlib as bootstrap
@@ -30,7 +30,7 @@ FIRST_NUMBER = 1 << 30
 
 
 def locking(lock, note, is_main, clock, watch):
-    """In front of what takes the lock of a module that is not there yet. watch: called with the first one."""
+    """Wraps the function that takes the lock of a module that is not loaded yet. watch: called with the first one."""
     is_first = True
 
     def __enter__(self):
@@ -51,7 +51,7 @@ def locking(lock, note, is_main, clock, watch):
 
 
 def unlocking(unlock, note, is_main, clock):
-    """In front of what gives the lock back: the module has been loaded, or there is an exception."""
+    """Wraps the function that releases the lock: the module has been loaded, or there is an exception."""
 
     def __exit__(self, *raised):
         try:
@@ -64,7 +64,7 @@ def unlocking(unlock, note, is_main, clock):
 
 
 def searching(find, note, is_main, clock, spans, meet):
-    """In front of what looks for one. meet: is called with the place in spans of what is noted, and the class of the loader."""
+    """Wraps the function that looks for a module. meet: called with the position in spans, and the class of the loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
@@ -84,7 +84,7 @@ def searching(find, note, is_main, clock, spans, meet):
 
 
 def reading(read, note, is_main, clock, kind="code"):
-    """In front of what reads its code. kind: of part."""
+    """Wraps the function that reads its code. kind: of part."""
 
     def get_code(self, name):
         if not is_main():
@@ -99,7 +99,7 @@ def reading(read, note, is_main, clock, kind="code"):
 
 
 def linking(link, note, is_main, clock):
-    """In front of what loads a shared library."""
+    """Wraps the function that loads a shared library."""
 
     def create_module(self, spec):
         if not is_main():
@@ -114,7 +114,7 @@ def linking(link, note, is_main, clock):
 
 
 def opening(open, note, is_main, clock, watch):
-    """In front of what opens the boot archive: one of its finder's methods, which has no argument then. watch: called when it is open."""
+    """Wraps a method of the finder that opens the boot archive and has no argument then. watch: called when it is open."""
 
     def noted():
         if not is_main():
@@ -130,7 +130,7 @@ def opening(open, note, is_main, clock, watch):
 
 
 def finding(find, spans):
-    """In front of what looks for a module in the boot archive. Tells the Spans whether it was there."""
+    """Wraps the function that looks for a module in the boot archive. Tells the Spans whether it was there."""
 
     def found(tail, entries, importers, finder, loaders, usual):
         source = find(tail, entries, importers, finder, loaders, usual)
@@ -142,13 +142,13 @@ def finding(find, spans):
 
 
 def archive():
-    """The finder of the boot archive, or None."""
+    """Returns the finder of the boot archive, or None."""
     return next((finder for finder in sys.meta_path if hasattr(finder, "is_of_archive")), None)
 
 
 def take_out(folder):
-    """Makes all as it would be without this file. Returns the file to write to, None in a second interpreter of the process, and whether
-    system calls are counted."""
+    """Undoes everything this file has caused. Returns the file to write to, None in a second interpreter of the process, and whether system
+    calls are counted."""
     import os
 
     own, _, before = os.environ.get("PYTHONPATH", "").partition(os.pathsep)
@@ -164,12 +164,12 @@ def take_out(folder):
 
 
 def shown(path):
-    """A path of either type as text."""
+    """Returns a path of either type as text."""
     return path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else str(path)
 
 
 def entries_of(path):
-    """How many entries the file has already."""
+    """Returns how many entries the file already has."""
     try:
         with open(path, "rb") as file:
             return file.read().count(b"\0")
@@ -178,7 +178,7 @@ def entries_of(path):
 
 
 class Spans:
-    """What is noted of the main thread of this process."""
+    """The records of this process' main thread."""
 
     def __init__(self, path, counts):
         """path: the file to write to. counts: whether system calls are counted from outside."""
@@ -201,13 +201,13 @@ class Spans:
         self.is_main = lambda: get_ident() == main
         self.spans, self.collect, self.is_open = spans, collect, False
         self.told = False
-        # Classes of loaders that are known.
+        # Classes of loaders that were already wrapped.
         self.met = set()
-        # Whether the last search was answered by the boot archive.
+        # Whether the boot archive answered the last search.
         self.answered = False
 
     def watch(self):
-        """Has imports and collections noted from now on. The first import has its parts noted: a start may have none."""
+        """Records imports and collections from now on. The first import starts recording its parts: a start may have none."""
         gc.callbacks.append(self.collect)
         for owner in filter(None, (posix, sys.modules.get("os"))):
             for name in ("_exit", "abort"):
@@ -221,26 +221,26 @@ class Spans:
     def watch_imports(self):
         """See watch."""
         self.wrap(external.ExtensionFileLoader, "create_module", linking)
-        # An archive that is open already knows these as they are, and would serve nothing any more.
+        # An open archive has already seen these unmodified, and would not serve anything any more.
         if "find_spec" not in getattr(archive(), "__dict__", ()):
             self.wrap(bootstrap, "_find_spec", lambda *parts: searching(*parts, self.spans, self.meet))
             self.wrap(external.SourceLoader, "get_code", reading)
             self.wrap(external.SourcelessFileLoader, "get_code", reading)
 
     def meet(self, place, kind):
-        """Has a loader noted that gets the code of sources by itself, as the boot archive's does."""
+        """Records a loader that gets the code of sources by itself, as the boot archive's does."""
         if self.answered:
             self.answered = False
             self.spans[place + 1] = "lookup"
         if kind not in self.met:
             self.met.add(kind)
             if issubclass(kind, external.SourceLoader) and "get_code" in kind.__dict__ and kind is not external.SourceLoader:
-                # What it leaves to Python is a part of that.
+                # Work that it leaves to Python is a part of it.
                 is_of_archive = kind.__module__ == external.SourceLoader.__module__
                 self.wrap(kind, "get_code", lambda *parts: reading(*parts, "stored" if is_of_archive else "code"))
 
     def watch_archive(self):
-        """Has the opening of the boot archive noted, and what is answered from it, where there is one that is still to be opened."""
+        """Records the opening of the boot archive, and its answers, if there is one that is still to be opened."""
         finder = archive()
         if finder is not None:
             self.wrap(finder, "open", lambda *parts: opening(*parts, lambda: self.watch_opened(finder)))
@@ -253,22 +253,22 @@ class Spans:
             search.listen(self.note_answer)
 
     def note_answer(self, name, took):
-        """Something else was answered by the boot archive, in so many nanoseconds."""
+        """Records another answer of the boot archive, and its duration in nanoseconds."""
         if self.is_main():
             now = clock()
             self.note((now - took, "data", name))
             self.note((now, None, ""))
 
     def wrap(self, owner, attribute, wrapper):
-        """Puts a function in front of another one."""
+        """Wraps a function."""
         before = getattr(owner, attribute)
         wrapped = wrapper(before, self.note, self.is_main, clock)
         wrapped.__code__ = wrapped.__code__.replace(co_filename=before.__code__.co_filename)
         setattr(owner, attribute, wrapped)
 
     def telling(self, end, executes=False):
-        """In front of a function that ends the process without its exit handlers, or has it go on as another program: tells
-        first. Takes that back where the process goes on."""
+        """Wraps a function that ends the process without its exit handlers, or executes another program: writes the records first. Takes
+        that back if the process goes on."""
 
         def ending(*arguments, **named):
             told, size, is_open = self.told, len(self.spans), self.is_open
@@ -285,17 +285,17 @@ class Spans:
         return ending
 
     def step(self, kind, name, begun=None):
-        """Ends the step before, if any, and begins one."""
+        """Ends the previous step, if any, and begins one."""
         if self.is_open:
             self.note((clock(), None, ""))
         self.is_open = True
         self.note((clock() if begun is None else begun, kind, name))
 
     def tell(self, executed=None, ends_early=False):
-        """Ends the last step, and writes all of them. executed: the program as which the process goes on. ends_early: steps may be open in
-        others. Returns where in the file that begins."""
+        """Ends the last step, and writes all of them. executed: the program that the process executes. ends_early: steps may still be open.
+        Returns the position in the file."""
         if posix.getpid() != self.process or self.told:
-            return 0  # a child that the program has left to itself
+            return 0  # a forked child
         self.told = True
         if ends_early:
             kinds = self.spans[1::3]
@@ -323,7 +323,7 @@ class Spans:
 
 
 def watch_ordinary(path, counts, begun):
-    """Notes from now on what takes the time, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
+    """Records times from now on, up to the last exit handler. begun: when this file was begun. Returns the Spans."""
     import atexit
 
     spans = Spans(path, counts)
@@ -338,12 +338,12 @@ def watch_ordinary(path, counts, begun):
 
     def register_and_end_first(function, *arguments, **named):
         register(function, *arguments, **named)
-        # What is registered last is called first.
+        # The handler registered last is called first.
         unregister(ending)
         register(ending)
         return function
 
-    # What is registered first is called last.
+    # The handler registered first is called last.
     register(spans.tell)
     register(ending)
     atexit.register = register_and_end_first
@@ -353,7 +353,7 @@ def watch_ordinary(path, counts, begun):
 
 
 def watch_thawed(path):
-    """The same in a thawed process, whose front end tells what it does. path: to be added to. Returns the Spans."""
+    """Does the same in a thawed process, whose front end reports its steps. path: to be appended to. Returns the Spans."""
     begun = clock()
     counts = posix.environ.pop(COUNT.encode(), None) is not None
     if "os" in sys.modules:
@@ -367,7 +367,7 @@ def watch_thawed(path):
 
 
 def start():
-    """What `site` imports this file for."""
+    """Called because `site` imports this file."""
     begun = clock()
     path, counts = take_out(__file__.rpartition("/")[0])
     spans = None

@@ -1,4 +1,4 @@
-//! What the pages of a thawed process hold: a library, the heap, the interpreter's objects, the stack, new memory.
+//! The contents of a thawed process' pages: a library, the heap, the interpreter's objects, the stack, new memory.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use object::LittleEndian;
 
 use super::pages::{Region, PAGE};
 
-/// How much of a file holds its program headers (bytes).
+/// The beginning of a file that holds its program headers (bytes).
 const HEADERS: usize = 4096;
 /// PROT_WRITE.
 const WRITE: u32 = 2;
@@ -26,7 +26,7 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// Those of a frozen process, as the tables of its image list them.
+    /// The ranges of a frozen process, from the tables of its image.
     pub fn of(variant: &Variant) -> Result<Holders, image::Error> {
         let tables = variant.tables();
         let files: Vec<String> = tables
@@ -53,7 +53,7 @@ impl Holders {
         };
         let mut ranges: Vec<_> = tables
             .rows::<Mapping>(Section::Mappings)?
-            // A copy fills memory of an earlier row; nothing of the vdso is ever brought in.
+            // A copy overwrites memory of an earlier row; pages of the vdso cause no faults.
             .filter(|row| !matches!(row.kind, mapping_kind::COPY | mapping_kind::VDSO | mapping_kind::VDSO_COPY))
             .map(|row| (row.start..row.end, name(&row)))
             .collect();
@@ -61,7 +61,7 @@ impl Holders {
         Ok(Holders { ranges: zeroed.into_iter().fold(ranges, replace), heap })
     }
 
-    /// What a page holds. `region`: the mapping that it is in now.
+    /// The name of a page's contents. `region`: the mapping that it is in now.
     pub fn name(&self, address: u64, region: &Region) -> String {
         let after = self.ranges.partition_point(|(range, _)| range.start <= address);
         let known = after.checked_sub(1).map(|index| &self.ranges[index]).filter(|(range, _)| range.contains(&address));
@@ -78,7 +78,7 @@ impl Holders {
     }
 }
 
-/// Gives a range that lies in others a name of its own.
+/// Gives a range inside others a name of its own.
 fn replace(ranges: Vec<(Range<u64>, String)>, (zeros, name): (Range<u64>, String)) -> Vec<(Range<u64>, String)> {
     let mut all = Vec::with_capacity(ranges.len());
     for (range, old) in ranges {
@@ -89,14 +89,14 @@ fn replace(ranges: Vec<(Range<u64>, String)>, (zeros, name): (Range<u64>, String
     all
 }
 
-/// The pages of zeros that belong to a library without being in its file, which is mapped as `row` says. None where it is no library.
+/// The zero pages of a library that are not in its file, which is mapped as `row` says. None if it is no library.
 fn zeros_of(path: &Path, row: &Mapping) -> Option<Vec<Range<u64>>> {
     let mut start = vec![0; HEADERS];
     let size = trust::look::open(path).ok()?.read_at(&mut start, 0).ok()?;
     zeros_in(&start[..size], row)
 }
 
-/// `file`: its begin.
+/// `file`: its beginning.
 fn zeros_in(file: &[u8], row: &Mapping) -> Option<Vec<Range<u64>>> {
     let headers = FileHeader64::<LittleEndian>::parse(file).ok()?.program_headers(LittleEndian, file).ok()?;
     let of = |header: &object::elf::ProgramHeader64<LittleEndian>| {

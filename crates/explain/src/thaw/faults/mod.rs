@@ -1,8 +1,8 @@
-//! The page faults of a thaw, by what the pages hold: a library, the heap, new memory.
+//! The page faults of a thaw, by the contents of the pages: a library, the heap, new memory.
 //!
-//! The run whose system calls are counted is looked at between the parts of the start: which pages have come since the part before, and how many
-//! faults the kernel has counted ([`pages`]). The tables of the image say what they hold ([`holders`]). What they cost is measured in
-//! one more process ([`replay`]).
+//! The run whose system calls are counted is observed between the parts of the start: which pages have appeared since the previous part,
+//! and how many faults the kernel has counted ([`pages`]). The tables of the image show the contents ([`holders`]). One more process
+//! measures the cost ([`replay`]).
 
 mod holders;
 mod pages;
@@ -28,26 +28,26 @@ use crate::events::Event;
 use crate::merge::median_and_spread;
 use crate::tree::Node;
 
-/// How many pages of a file that are in memory anyway one fault maps, at most: those that lie together in a range of this size.
+/// The maximum number of cached file pages that one fault maps: those within a range of this size.
 const AROUND: u64 = 16 * PAGE;
 
-/// In how many processes faults are taken again.
+/// The number of processes in which faults are replayed.
 const REPLAYS: usize = 8;
 
-/// Looks at a start between its parts.
+/// Observes a start between its parts.
 pub struct Moments {
-    /// Before which entries pages are looked at.
+    /// The entries before which pages are observed.
     wanted: BTreeSet<usize>,
     snapshots: BTreeMap<usize, Snapshot>,
-    /// How many faults there were before each entry.
+    /// The number of faults before each entry.
     faults: BTreeMap<usize, u64>,
     end: Option<Snapshot>,
-    /// Why it could not be looked at.
+    /// Why it could not be observed.
     pub failed: Option<io::Error>,
 }
 
 impl Moments {
-    /// For a start that tells of the same as one that has told of these events.
+    /// For a start with the same entries as one with these events.
     pub fn like(events: &[Event]) -> Moments {
         let wanted = spans::top(events).iter().flat_map(|span| [span.begin, span.end]).collect();
         let (snapshots, faults) = (BTreeMap::new(), BTreeMap::new());
@@ -83,45 +83,45 @@ impl Watch for Moments {
 
 /// The faults of all parts of a start.
 pub struct Faults {
-    /// Those that the launcher has taken in advance, and then those of each part.
+    /// Those that the launcher has taken in advance, followed by those of each part.
     parts: Vec<OfPart>,
     /// The entry where the launcher has done its work.
     thawed: usize,
-    /// How many of the pages that are to be brought in again are there by then.
+    /// How many of the pages to replay are present by then.
     there: usize,
     /// How many variants the image has.
     variants: usize,
-    /// Why it is not known what they cost.
+    /// Why their cost is unknown.
     untimed: Option<String>,
 }
 
 /// The faults of one part.
 struct OfPart {
     interval: Interval,
-    /// As the kernel counts them.
+    /// The kernel's count.
     count: u64,
-    /// Of these, how many in what the part loads.
+    /// How many of these belong to nested parts.
     inner: u64,
-    /// What the pages hold.
+    /// The contents of the pages.
     held: BTreeMap<String, Held>,
 }
 
-/// Pages that hold the same.
+/// Pages with the same contents.
 #[derive(Debug, Default)]
 struct Held {
-    /// Each page that was written to, and one of those that one fault has read.
+    /// Each written page, and one page for each read fault.
     changes: Vec<(u64, Change)>,
     /// Pages of the image or of another file that were written to: copied.
     copied: u64,
     /// Pages that were zeros.
     new: u64,
-    /// With how many faults: huge pages are many in one.
+    /// The number of faults for these: one covers many pages of a huge page.
     new_times: u64,
     /// Pages of files that were read.
     read: u64,
-    /// With how many faults: one brings in what lies around.
+    /// The number of faults for these: one brings in its neighbours.
     read_times: u64,
-    /// What they took (s), as far as that was measured.
+    /// Their cost (s), as far as it was measured.
     seconds: f64,
 }
 
@@ -132,7 +132,7 @@ impl Held {
 }
 
 impl Faults {
-    /// Of a start of this image that has told of these events; none where it was not looked at everywhere.
+    /// The faults of a start of this image with these events; none if it was not observed everywhere.
     pub fn of(image: &Path, events: &[Event], moments: &Moments) -> Option<Faults> {
         let (intervals, thawed) = spans::intervals(events)?;
         let image = ImageFile::open(image).ok()?;
@@ -160,7 +160,7 @@ impl Faults {
         Some(faults)
     }
 
-    /// The pages whose faults are to be taken again.
+    /// The pages whose faults are replayed.
     pub fn replay(&self) -> Replay<'_> {
         Replay::of(self.thawed, self.after_the_launcher().map(|held| held.changes.as_slice()).collect())
     }
@@ -169,22 +169,22 @@ impl Faults {
         self.parts.iter().filter(|part| !part.interval.is_launcher).flat_map(|part| part.held.values())
     }
 
-    /// How many processes at most to take them again in, so that surely some are of the same variant of the image.
+    /// The maximum number of replays, so that some surely hit the same variant of the image.
     pub fn most_replays(&self) -> usize {
         2 * REPLAYS * self.variants
     }
 
-    /// Whether these are enough of [`Faults::replay`]s.
+    /// Whether these [`Faults::replay`]s are enough.
     pub fn are_enough(&self, runs: &[Result<Vec<Cost>, String>]) -> bool {
         runs.iter().any(Result::is_err) || runs.iter().flatten().filter(|run| self.fits(run)).count() >= REPLAYS
     }
 
-    /// Whether a replay was in the same variant of the image: in another one nothing lies where it was.
+    /// Whether a replay hit the same variant of the image: another one has other addresses.
     fn fits(&self, run: &[Cost]) -> bool {
         run.iter().map(|cost| cost.pages).sum::<usize>() * 2 >= self.there
     }
 
-    /// Takes what they have cost in several [`Faults::replay`]s; or why that is not known.
+    /// Adds the costs from several [`Faults::replay`]s, or the reason why they are unknown.
     pub fn take_costs(&mut self, runs: Vec<Result<Vec<Cost>, String>>) {
         let why = runs.iter().find_map(|run| run.as_ref().err().cloned());
         let costs: Vec<Vec<Cost>> = runs.into_iter().flatten().filter(|run| self.fits(run)).collect();
@@ -199,21 +199,21 @@ impl Faults {
             let mut times: Vec<f64> = costs.iter().map(|run| run[index].seconds).collect();
             let measured = median_and_spread(&mut times).0;
             held.seconds = match pages {
-                // New memory is not there before the program runs.
+                // New memory does not exist before the program runs.
                 0 => held.changes.len() as f64 * new,
                 _ => measured * held.changes.len() as f64 / pages as f64 + held.faults() as f64 * entering,
             };
         }
     }
 
-    /// Puts them into the tree of the start. Returns what is to be said of them.
+    /// Puts them into the tree of the start. Returns a remark about them.
     pub fn add_to(self, root: &mut Node) -> Option<String> {
         rows::add(root, &self.parts);
         self.untimed.map(|why| format!("What page faults cost is not known: {why}."))
     }
 }
 
-/// The variant that a process was thawed from: most of its memory lies where that has it.
+/// The variant that a process was thawed from: most of its memory has the same addresses.
 fn thawed_variant<'a>(image: &'a ImageFile, now: &Snapshot) -> Option<&'a Variant> {
     let there = |variant: &Variant| {
         let rows = variant.tables().rows::<Mapping>(Section::Mappings).ok()?;
@@ -222,7 +222,7 @@ fn thawed_variant<'a>(image: &'a ImageFile, now: &Snapshot) -> Option<&'a Varian
     image.variants.iter().max_by_key(|variant| there(variant))
 }
 
-/// What has changed between two moments, by what it holds.
+/// The changes between two moments, by contents.
 fn held(before: &Snapshot, after: &Snapshot, holders: &Holders) -> BTreeMap<String, Held> {
     let mut all: BTreeMap<String, Held> = BTreeMap::new();
     let mut around = (0, 0);
@@ -251,8 +251,8 @@ fn held(before: &Snapshot, after: &Snapshot, holders: &Holders) -> BTreeMap<Stri
     all
 }
 
-/// Makes the faults no more than the kernel has counted: it may map more than [`AROUND`] in one, where a file is in memory in large pieces, and
-/// huge pages of zeros.
+/// Reduces the faults to the kernel's count: one fault may map more than [`AROUND`] if a file is in memory in large pieces, and huge pages
+/// of zeros.
 fn fit(held: &mut BTreeMap<String, Held>, count: u64) {
     let too_many = |held: &BTreeMap<String, Held>| held.values().map(Held::faults).sum::<u64>().saturating_sub(count);
     let excess = too_many(held);
@@ -261,7 +261,7 @@ fn fit(held: &mut BTreeMap<String, Held>, count: u64) {
     reduce(held.values_mut().map(|held| &mut held.new_times), excess);
 }
 
-/// Takes so much away from numbers, by their size; not more than they are.
+/// Subtracts this much from the numbers in proportion, at most to zero.
 fn reduce<'a>(numbers: impl Iterator<Item = &'a mut u64>, by: u64) {
     let mut numbers: Vec<_> = numbers.collect();
     let all: u64 = numbers.iter().map(|number| **number).sum();
@@ -276,7 +276,7 @@ fn reduce<'a>(numbers: impl Iterator<Item = &'a mut u64>, by: u64) {
         **number -= taken;
         left -= taken;
     }
-    // What is left by rounding is less than there are numbers.
+    // The rest from rounding is smaller than the count of numbers.
     for number in &mut numbers {
         let taken = left.min(u64::from(**number > 0));
         **number -= taken;
@@ -303,7 +303,7 @@ mod tests {
         }
         let mut held = all();
         fit(&mut held, 29);
-        // Those that read are estimated, the others are not.
+        // Read faults are estimated, the others are not.
         assert_eq!((held["a"].faults() - held["a"].read_times, held["a"].read_times), (7, 14));
     }
 }

@@ -1,5 +1,5 @@
-//! Which pages a stopped process has, as the kernel tells in /proc: where its mappings are, which of their pages are there, and which of these
-//! are its own.
+//! The pages of a stopped process, from the kernel's files in /proc: its mappings, which of their pages are present, and which of these are
+//! private.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,9 +10,9 @@ use nix::unistd::Pid;
 
 /// Size of a page (bytes), as that of images.
 pub const PAGE: u64 = image::PAGE;
-/// What is read of /proc/PID/pagemap at a time (pages).
+/// The number of entries of /proc/PID/pagemap that are read at a time.
 const PIECE: u64 = 1 << 16;
-/// Address space that is only set aside can be huge; what a program fills is not (pages).
+/// Reserved address space can be huge; the memory that a program fills is not (pages).
 const MOST: u64 = 1 << 24;
 /// Bits of an entry of pagemap: in memory, swapped, of a file or shared.
 const PRESENT: u64 = 1 << 63;
@@ -24,7 +24,7 @@ const FILE: u64 = 1 << 61;
 pub struct Region {
     pub addresses: Range<u64>,
     pub is_private: bool,
-    /// A file's path, or what the kernel calls it in brackets; empty for other memory.
+    /// A file's path, or the kernel's name for it in brackets; empty for other memory.
     pub name: String,
 }
 
@@ -32,23 +32,23 @@ pub struct Region {
 #[derive(Debug, Default)]
 pub struct Snapshot {
     pub regions: Vec<Region>,
-    /// Numbers of the pages that are there, in order; the lowest bit says whether the page is the process' own, and not one of a file.
+    /// Numbers of the present pages, in order; the lowest bit says whether the page is private, and not one of a file.
     pages: Vec<u64>,
-    /// How many faults there were that had to read nothing from a disk, and how many others.
+    /// The sum of minor and major faults.
     pub faults: u64,
 }
 
-/// What has become of a page.
+/// A change of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// It is a page of a file, and is there now.
+    /// It is a page of a file, and is present now.
     Read,
-    /// It is the process' own now.
+    /// It is private now.
     Written,
 }
 
 impl Snapshot {
-    /// Of a process that is stopped.
+    /// Reads it from a stopped process.
     pub fn of(process: Pid) -> io::Result<Snapshot> {
         let faults = faults(process)?;
         let maps = fs::read(format!("/proc/{process}/maps"))?;
@@ -76,7 +76,7 @@ impl Snapshot {
         Ok(snapshot)
     }
 
-    /// The mapping that an address is in.
+    /// The mapping of an address.
     pub fn region(&self, address: u64) -> Option<&Region> {
         let after = self.regions.partition_point(|region| region.addresses.start <= address);
         let region = &self.regions[after.checked_sub(1)?];
@@ -102,16 +102,16 @@ impl Snapshot {
     }
 }
 
-/// How many page faults a process has had so far.
+/// The number of page faults of a process so far.
 pub fn faults(process: Pid) -> io::Result<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // A name in parentheses may hold anything; the numbers come behind the last one.
+    // The name in parentheses may contain anything; the numbers follow its end.
     let mut numbers = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(7).step_by(2);
     let mut next = || numbers.next()?.parse::<u64>().ok();
     next().zip(next()).map(|(minor, major)| minor + major).ok_or_else(|| io::Error::other("an odd /proc/PID/stat"))
 }
 
-/// A line of /proc/PID/maps; none where nothing can be of what a program touches.
+/// Parses a line of /proc/PID/maps; none for a mapping that no program touches.
 fn region(line: &str) -> Option<Region> {
     let mut words = line.splitn(6, ' ');
     let (start, end) = words.next()?.split_once('-')?;
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn memory_of_this_process_shows_when_it_is_touched() {
-        // Set aside before the first look: where it lies, no memory of the look itself or of another test can have been.
+        // Reserved before the first look, so that no memory of the look itself or of another test can lie there.
         let mut touched = Vec::with_capacity(10_000 * PAGE as usize);
         let before = Snapshot::of(Pid::this()).unwrap();
         touched.resize(touched.capacity(), 1u8);

@@ -1,8 +1,8 @@
-//! What page faults cost: they are taken again, one after the other, in a process that has been thawed up to its first instruction.
+//! Measures the cost of page faults by replaying them, one after the other, in a process that has been thawed up to its first instruction.
 //!
-//! A byte of each page is read or written through /proc/PID/mem, which has the kernel bring the page in as a fault does; a second time, the page
-//! is there, and what is left over is the cost of the fault. What the processor takes to enter the kernel and to come back is measured in
-//! memory of this process, and added. The process is killed afterwards: nothing of the program runs.
+//! A byte of each page is read or written through /proc/PID/mem, which makes the kernel bring the page in as a fault does. The second time
+//! the page is present, and the difference is the cost of the fault. The time to enter and leave the kernel is measured in memory of this
+//! process, and added. The process is then killed: nothing of the program runs.
 
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
@@ -17,38 +17,38 @@ use super::pages::{Change, Snapshot, PAGE};
 use crate::count::Watch;
 use crate::merge::median_and_spread;
 
-/// How many pages of this process are touched to measure what a fault costs.
+/// How many pages of this process are touched to measure the cost of a fault.
 const TRIAL: usize = 256;
 /// How often.
 const TRIALS: usize = 5;
-/// Memory of this size is always new: no allocator keeps so much (bytes).
+/// Memory of this size is always new: no allocator caches so much (bytes).
 const FRESH: usize = 40 << 20;
 
-/// Pages of a process that shall be brought in, and what that took.
+/// Pages of a process to bring in, and their cost.
 pub struct Replay<'a> {
-    /// Before this entry the process is as it was thawed.
+    /// Before this entry, the process is in its thawed state.
     entry: usize,
     groups: Vec<&'a [(u64, Change)]>,
-    /// Of each group; or why there are none.
+    /// The costs of each group, or the reason why there are none.
     costs: Result<Vec<Cost>, String>,
 }
 
-/// What the pages of a group have cost.
+/// The cost of a group's pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Without what the processor takes to enter the kernel (s).
+    /// Without the time to enter and leave the kernel (s).
     pub seconds: f64,
-    /// How many pages that were; others were not there yet.
+    /// The number of these pages; others were not present yet.
     pub pages: usize,
 }
 
 impl<'a> Replay<'a> {
-    /// Of these pages, group by group, before the entry of that number.
+    /// For the pages of these groups, before the entry of that number.
     pub fn of(entry: usize, groups: Vec<&'a [(u64, Change)]>) -> Replay<'a> {
         Replay { entry, groups, costs: Err("the process ended before it was thawed".to_owned()) }
     }
 
-    /// What each group has cost; or why that is not known.
+    /// The cost of each group, or the reason why it is unknown.
     pub fn outcome(self) -> Result<Vec<Cost>, String> {
         self.costs
     }
@@ -57,7 +57,7 @@ impl<'a> Replay<'a> {
         let now = Snapshot::of(process)?;
         let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{process}/mem"))?;
         let is_there = |address: u64, change| match (now.region(address), change) {
-            // What is written to a shared mapping would get into its file.
+            // A write to a shared mapping would change its file.
             (Some(region), Change::Written) => region.is_private,
             (region, Change::Read) => region.is_some(),
             (None, _) => false,
@@ -97,8 +97,7 @@ fn touch(memory: &File, pages: &[(u64, Change)]) -> io::Result<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-/// What a fault for new memory costs (s), and how much of that the kernel does not take: what a fault costs more than the same page through
-/// /proc/PID/mem.
+/// The cost of a fault for new memory (s), and the part of it outside of the kernel: the difference to the same page through /proc/PID/mem.
 pub fn of_new_memory() -> io::Result<(f64, f64)> {
     let own = OpenOptions::new().read(true).write(true).open("/proc/self/mem")?;
     let (mut all, mut inner) = (Vec::new(), Vec::new());

@@ -5,17 +5,17 @@ use super::{Held, OfPart};
 use crate::build::part;
 use crate::tree::{Kind, Node};
 
-/// What the part of all faults of a part is called.
+/// The name of the part with all faults of a part.
 const FAULTS: &str = "page faults";
-/// What its part is called whose pages are not known.
+/// The name of its part for unknown pages.
 const OTHERS: &str = "pages that are gone by the end of this part, or were read first and written to later";
 
-/// Puts the faults into the parts in which they were taken.
+/// Puts the faults into the parts in which they occurred.
 pub fn add(root: &mut Node, parts: &[OfPart]) {
     let mut from = 0;
     for of in parts {
         let is_it = |node: &Node| node.kind == of.interval.kind && node.name == of.interval.name;
-        // Several parts may have the same name, and come in order.
+        // Several parts may have the same name, in order.
         let Some(place) = root.children.iter().skip(from).position(is_it) else { continue };
         from += place + 1;
         let step = &mut root.children[from - 1];
@@ -26,7 +26,7 @@ pub fn add(root: &mut Node, parts: &[OfPart]) {
     }
 }
 
-/// All of this step was bringing in pages: each takes as long.
+/// This step did nothing but bring in pages: each takes the same time.
 fn in_advance(step: &mut Node, of: &OfPart) {
     let all: u64 = of.held.values().map(Held::faults).sum();
     let each = step.seconds / all.max(1) as f64;
@@ -61,7 +61,7 @@ fn after_the_launcher(step: &mut Node, of: &OfPart) {
     }
     all.children.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
     all.seconds = all.children.iter().map(|child| child.seconds).sum();
-    // What is in a part of this one is in the time of that.
+    // Faults of nested parts are in the time of those.
     let inner = of.inner.min(of.count) as f64 / of.count as f64;
     all.detail = Some(match of.inner {
         0 => times(of.count),

@@ -1,9 +1,9 @@
-//! Which entries of a start its parts lie between.
+//! The entries between which the parts of a start lie.
 
 use crate::events::Event;
 use crate::tree::Kind;
 
-/// A part of a start that lies in no other.
+/// A part of a start that is nested in no other.
 #[derive(Debug, PartialEq)]
 pub struct Span {
     pub kind: Kind,
@@ -11,29 +11,29 @@ pub struct Span {
     /// Numbers of the entries with which it begins and ends.
     pub begin: usize,
     pub end: usize,
-    /// Those of the parts in it.
+    /// Those of its nested parts.
     pub inner: Vec<(usize, usize)>,
 }
 
-/// What lies between two entries.
+/// The interval between two entries.
 #[derive(Debug, PartialEq)]
 pub struct Interval {
     pub kind: Kind,
-    /// The part's.
+    /// The name of the part.
     pub name: String,
     pub begin: usize,
-    /// None: the end of the process.
+    /// None at the end of the process.
     pub end: Option<usize>,
     pub inner: Vec<(usize, usize)>,
-    /// Whether the launcher took these faults, in advance.
+    /// Whether the launcher took these faults in advance.
     pub is_launcher: bool,
 }
 
-/// The parts that lie in no other.
+/// The parts that are nested in no other.
 pub fn top(events: &[Event]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
-    // Times of the launcher are told where no calls are counted, and have no number.
+    // The launcher's times are recorded without counting calls, and have no number.
     let numbered = events.iter().filter(|event| !matches!(event, Event::Checked { .. } | Event::Mapped { .. }));
     for (number, event) in numbered.enumerate() {
         match event {
@@ -58,8 +58,8 @@ pub fn top(events: &[Event]) -> Vec<Span> {
     spans
 }
 
-/// What is told of faults: those that the launcher takes in advance, then each part up to the next one, and the end of the process. Also the
-/// entry with which the launcher ends. None where no launcher has told of anything.
+/// The intervals for faults: those that the launcher takes in advance, then each part up to the next one, and the end of the process. Also
+/// returns the entry with which the launcher ends. None without events of the launcher.
 pub fn intervals(events: &[Event]) -> Option<(Vec<Interval>, usize)> {
     let spans = top(events);
     let is_launcher = |span: &Span| matches!(span.kind, Kind::Launcher | Kind::Mapping | Kind::Faults);
