@@ -1,35 +1,35 @@
 # frozen_string_literal: true
 
-# What `snapboot archive build` has Ruby run: fills the archive that SNAPBOOT_ARCHIVE names with all that boots of a
-# program may need, without running the program.
+# The script that `snapboot archive build` runs in Ruby: fills the archive that SNAPBOOT_ARCHIVE names with everything that
+# boots of a program may need, without running the program.
 #
-# Arguments: the program's main script (or ""), its directory, further directories. On standard output go lines for the
-# command: `phase TEXT` for what is being done, `note TEXT` for what the person should know.
+# Arguments: the program's main script (or ""), its directory, further directories. It writes lines for the command to
+# standard output: `phase TEXT` for the current action, `note TEXT` for a message to the person.
 
 TELL = $stdout.dup
 $stdout.reopen($stderr)
 script, *directories = ARGV.slice!(0..)
-# Where the archive's names are relative to follows from the main script.
+# The root of the archive's names follows from the main script.
 $PROGRAM_NAME = script.empty? ? "-e" : script
 
 require_relative "../setup"
 
 module Snapboot
   module Archive
-    # Fills the archive: load path and code first, then data; nothing of the parts that are switched off.
+    # Fills the archive: load path and code first, then data; nothing of parts that are switched off.
     class Builder
-      # Below these nothing belongs to the program itself, or it is not Ruby's.
+      # Folders that do not belong to the program itself, or that are not Ruby's.
       OTHERS = %w[.git .bundle node_modules log tmp].freeze
       private_constant :OTHERS
 
-      # `directories`: absolute paths, the program's own first. `tell`: where lines for the command go.
+      # `directories`: absolute paths, the program's own first. `tell`: receives lines for the command.
       def initialize(directories, tell)
         @directories = directories
         @tell = tell
         @skipped = 0
       end
 
-      # Returns nothing of interest; raises what resolving the bundle raises.
+      # The return value has no meaning. Raises what resolving the bundle raises.
       def run
         resolve_bundle
         compile if Archive.part?(:code) || Archive.part?(:lookups)
@@ -46,7 +46,7 @@ module Snapboot
         @tell.flush
       end
 
-      # Puts the bundle's gems on the load path, which is remembered, too.
+      # Puts the bundle's gems on the load path, which the archive remembers, too.
       def resolve_bundle
         named = ENV.fetch("BUNDLE_GEMFILE", "")
         return if named.empty? && %w[Gemfile gems.rb].none? { |name| File.file?("#{@directories[0]}/#{name}") }
@@ -59,13 +59,13 @@ module Snapboot
         return say("note", "this Ruby keeps no compiled code; only data were stored") unless compiler?
 
         features = load_path_features
-        # With those that the archive itself needs.
+        # With the files that the archive itself needs.
         files = [*@directories, __dir__].flat_map do |directory|
           scripts_below(directory, OTHERS).map { |name| "#{directory}/#{name}" }
         end
         all = features + files
-        # Ruby runs what it has compiled; here that is where it stops. From what it cannot parse it makes empty code and
-        # raises later, so empty code is looked at again.
+        # Ruby would run the compiled code; this stops it before. A file that Ruby cannot parse becomes empty code that
+        # raises later, so empty code is checked again.
         stop = TracePoint.new(:script_compiled) do |point|
           code = point.instruction_sequence
           RubyVM::InstructionSequence.compile_file(code.path) if code.trace_points.empty?
@@ -79,7 +79,7 @@ module Snapboot
         end
       end
 
-      # Another library's load_iseq would give Ruby code, which it runs without compiling.
+      # Another library's load_iseq would give Ruby code, and nothing would be compiled.
       def compiler?
         defined?(Native) && Native.respond_to?(:keeps_code?) && Native.keeps_code?
       end
@@ -90,7 +90,7 @@ module Snapboot
         @skipped += 1
       end
 
-      # Every script on the load path by the name that it is required by.
+      # Every script on the load path, by the name for `require`.
       def load_path_features
         $LOAD_PATH.grep(String).select { |path| File.directory?(path) }
                   .flat_map { |path| scripts_below(path, []) }.uniq
@@ -108,7 +108,7 @@ module Snapboot
         translations.each do |path|
           backend.send(:load_yml, path)
         rescue StandardError, ScriptError
-          # It has its own to say when the program reads it.
+          # Its error appears when the program reads it.
         end
       rescue LoadError
         # A program without I18n.

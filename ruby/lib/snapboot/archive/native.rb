@@ -22,7 +22,7 @@ module Snapboot
     #   had to compile it.
     # - await_file(name): calls Snapboot::Archive.tell_loaded when a file of that name has been loaded by require.
     module Native
-      # Where the library may be: beside this gem's files, where `make install` puts it, in the checkout's build.
+      # Paths of the library: beside this gem's files, after `make install`, in the build of a checkout.
       PLACES = %w[.. ../../../.. ../../../../target/release].freeze
       private_constant :PLACES
 
@@ -42,8 +42,7 @@ module Snapboot
         "this Ruby cannot load libsnapboot_ruby.so: #{e.message}"
       end
 
-      # Whether a library is all there. The dynamic linker would map one that was cut off all the same, and the
-      # process would die of that.
+      # Whether a library is complete. The dynamic linker would map a truncated one, and the process would crash.
       def self.whole?(library)
         header = File.binread(library, 64)
         return false unless header&.bytesize == 64 && header.start_with?("\x7fELF".b)

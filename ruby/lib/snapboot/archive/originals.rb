@@ -2,26 +2,26 @@
 
 module Snapboot
   module Archive
-    # The methods of a library that the archive answers in the place of, as they were when the library had been loaded. A
-    # program that changed one of them wants to be heard, whether the archive knows the answer or not.
+    # The methods of a library that the archive replaces, in their state after the library was loaded. If a program has
+    # changed one of them, its version must be called, whether the archive knows the answer or not.
     class Originals
-      # Redefines a method by `source`, with the same visibility. Not prepended: a later redefinition replaces it.
-      # owner: the class, or the singleton class. original: the private name, from now on, of the method that was there.
-      # where: file and line of the source.
+      # Redefines a method by `source`, with the same visibility. Not prepended: a later redefinition replaces it. owner: the
+      # class, or the singleton class. original: the new private name of the previous method. where: file and line of the
+      # source.
       def self.hook(owner, name, original, source, *where)
         is_private = owner.private_method_defined?(name)
         owner.class_eval do
           alias_method original, name
-          alias_method name, name # no warning that it is defined again
+          alias_method name, name # avoids a warning about the redefinition
           class_eval source, *where
           private original
           private name if is_private
         end
       end
 
-      # methods: names of methods, or :all for its own ones, by name of their class, or of their module, of whose singleton
-      # class they are then; those that this version of the library does not have are left out. directory: how the paths of
-      # the library's files begin.
+      # methods: by name of a class, names of its methods, or :all for its own ones; by name of a module, those of its
+      # singleton class. Methods that this version of the library lacks are left out. directory: the common prefix of the
+      # paths of the library's files.
       def initialize(methods, directory)
         @methods = methods.flat_map do |owner, names|
           owner = Object.const_get(owner)
@@ -36,7 +36,7 @@ module Snapboot
         end
       end
 
-      # Whether all of them are the library's own, still.
+      # Whether all of them are still the library's own.
       def intact?
         @genuine && @methods.all? { |owner, name, method| owner.instance_method(name) == method }
       end

@@ -16,8 +16,8 @@ require_relative "pure/endings"
 module Snapboot
   module Archive
     # The back end in plain Ruby, over the same file as crates/archive: for TruffleRuby and JRuby, and for a CRuby without
-    # the native part. There is no code cache; loaded with the program are only look-ups, what writes is loaded when it is
-    # needed. native.rb says what the methods take and return.
+    # the native part. It has no code cache. Only look-ups are loaded with the program; writing is loaded on demand.
+    # native.rb documents arguments and results of the methods.
     module Pure
       POLICIES = { nil => :check, "" => :check, "check" => :check, "content" => :content, "trust" => :trust }.freeze
       # Identifiers of contexts: the first bytes of the SHA-256 of their descriptions.
@@ -32,8 +32,7 @@ module Snapboot
       @contexts = { "any" => ANY }
 
       class << self
-        # Where the archive is, the application's root, and how often there was a hit, a miss, a stale and a revalidated
-        # entry.
+        # The archive's path, the application's root, and the numbers of hits, misses, stale and revalidated entries.
         attr_reader :place, :counters
 
         # Opens the archive of the program with that main script (nil: none), started in that folder (nil: the working
@@ -55,14 +54,14 @@ module Snapboot
           e.message
         end
 
-        # Has require served by the archive, if `lookups`. There is no code.
+        # Serves require from the archive, if `lookups`. There is no code.
         def switch_on(_code, lookups)
           @directories = Directories.new(@root, @policy, @sums) { |*key| look_up(*key).last } if lookups
           Require.install(@directories && LoadPath.new(@directories))
           nil
         end
 
-        # There are no look-ups of code to tell of.
+        # There are no look-ups of code to report.
         def tell_look_ups; end
 
         def await_file(name)
@@ -92,7 +91,7 @@ module Snapboot
           nil
         end
 
-        # Writes what was queued. Returns nil, or why nothing was written.
+        # Writes the queue. Returns nil, or why nothing was written.
         def flush
           return if read_only?
 
@@ -135,7 +134,7 @@ module Snapboot
           ENV["SNAPBOOT_ARCHIVE_READONLY"] == "1"
         end
 
-        # What is queued in this process: what its parent had queued is the parent's.
+        # The queue of this process: its parent writes its own.
         def batch
           return @batch if @batch && @process == Process.pid
 

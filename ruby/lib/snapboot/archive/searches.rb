@@ -2,13 +2,13 @@
 
 module Snapboot
   module Archive
-    # Searches of whole trees of directories that libraries make in many starts: they are answered from the archive for as
-    # long as no name in these trees has changed. Each library is hooked right after it was loaded; none is loaded.
+    # Searches of whole directory trees that libraries make in many starts: they are answered from the archive as long as no
+    # name in these trees has changed. Each library is hooked right after it was loaded; none is loaded.
     module Searches
       autoload :Suggestions, "#{__dir__}/searches/suggestions"
       autoload :TimeZones, "#{__dir__}/searches/time_zones"
 
-      # Takes nothing, returns nil. Nothing happens where the back end does not know trees.
+      # Takes nothing, returns nil. Does nothing if the back end has no trees.
       def self.install
         return unless Archive.trees?
 

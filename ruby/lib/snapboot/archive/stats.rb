@@ -2,7 +2,7 @@
 
 module Snapboot
   module Archive
-    # What SNAPBOOT_STATS=1 asks for: a line on standard error when the process ends.
+    # Prints the line for SNAPBOOT_STATS=1 to standard error at the end of the process.
     module Stats
       # Prints it.
       def self.print

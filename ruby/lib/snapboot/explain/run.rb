@@ -1,18 +1,18 @@
 # frozen_string_literal: true
 
-# Notes where the time of an ordinary start goes, for `snapboot explain`.
+# Records where the time of an ordinary start goes, for `snapboot explain`.
 #
-# RUBYOPT names this file. It takes itself out again, so that neither the program nor what it starts sees it. What it notes
-# is a list of spans that begin and end, which the last exit handler writes to the file that SNAPBOOT_EXPLAIN names: entries
-# that end with NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic clock, and
-# `collected=TIME` for what garbage collection took since the last entry. Where SNAPBOOT_EXPLAIN_COUNT is set, system calls
-# are counted from outside: then each entry passes its number to the kernel, as a process that cannot be there.
+# RUBYOPT names this file. It then removes itself, so that neither the program nor its children see it. It records a list of
+# spans that begin and end, which the last exit handler writes to the file that SNAPBOOT_EXPLAIN names: entries that end with
+# NUL, `begin=TIME KIND NAME` and `end=TIME DETAIL`, times in nanoseconds of the monotonic clock, and `collected=TIME` for
+# garbage collection since the previous entry. If SNAPBOOT_EXPLAIN_COUNT is set, system calls are counted from outside: then
+# each entry passes its number to the kernel, as a process that cannot exist.
 #
-# A thawed process that is to note the same has its front end evaluate this file (see explained.rb there).
+# In a thawed process that should record the same, the front end evaluates this file (see explained.rb there).
 #
-# Ruby asks `load_iseq` when it has found the file of a feature, and tells when its code is compiled: between lies reading
-# and decoding, behind it the body. The boot archive does without code of its own where somebody else answers `load_iseq` or
-# looks at what is compiled: where RUBYOPT names it next, it is switched on here, and tells of its code itself.
+# Ruby calls `load_iseq` when it has found the file of a feature, and raises an event when its code is compiled: in between
+# it reads and decodes, after that it runs the body. The boot archive does not use its code if another method answers
+# `load_iseq` or compiling is traced: if RUBYOPT names it next, it is switched on here, and reports its code itself.
 trace = Module.new
 trace.module_eval do
   # One start, from this file to the last exit handler.
@@ -20,7 +20,7 @@ trace.module_eval do
     # No kernel gives a process so high a number.
     first_number = 1 << 30
 
-    # Frames of that name are nobody's: warnings and backtraces leave them out.
+    # Warnings and backtraces leave out frames of that name.
     name = "<internal:snapboot>"
     const_set(:WRAP, RubyVM::InstructionSequence.compile(File.read("#{__dir__}/wrappers.rb"), name, name).eval)
 
@@ -44,7 +44,7 @@ trace.module_eval do
       nil
     end
 
-    # Notes an ordinary start, up to its last exit handler.
+    # Records an ordinary start, up to its last exit handler.
     def start
       archive = take_out
       return unless @path
@@ -61,7 +61,7 @@ trace.module_eval do
       step(:main, "__main__")
     end
 
-    # Notes a thaw, whose front end tells what it does, and when it has come to its end. Returns itself.
+    # Records a thaw, whose front end reports its steps and its end. Returns itself.
     def start_thawed
       set_up
       watch
@@ -70,7 +70,7 @@ trace.module_eval do
       self
     end
 
-    # What was noted last ends, and this begins.
+    # Ends the last step, and begins this one.
     def step(kind, name)
       leave
       enter(kind, name)
@@ -80,7 +80,7 @@ trace.module_eval do
       Process.clock_gettime(Process::CLOCK_MONOTONIC, :nanosecond)
     end
 
-    # Whether what happens is noted here: threads have spans of their own, which nobody waits for.
+    # Whether this thread is recorded: other threads have spans of their own, for which nobody waits.
     def here?
       @thread.equal?(Thread.current) && !@ended
     end
@@ -97,8 +97,8 @@ trace.module_eval do
       @spans.push(now, nil, detail)
     end
 
-    # A feature is loaded: what is there already takes no span of its own, only time of whoever asks for it. +asks_plain+: by
-    # RubyGems' require, which goes on to Ruby's own.
+    # Records the load of a feature: one that is already loaded gets no span of its own, and only adds to its caller's time.
+    # +asks_plain+: by RubyGems' require, which goes on to Ruby's own.
     def feature(name, asks_plain: false)
       size = @spans.size
       before = @asks_plain
@@ -108,7 +108,7 @@ trace.module_eval do
       result = failed = yield
     ensure
       @asks_plain = before
-      # An exception, or a feature that was there.
+      # An exception, or a feature that was already loaded.
       close_code
       if @spans.size == size + 3 && result == false
         @spans.pop(3)
@@ -117,7 +117,7 @@ trace.module_eval do
       end
     end
 
-    # A file was found.
+    # Records that a file was found.
     def found(path)
       return unless here?
 
@@ -126,8 +126,8 @@ trace.module_eval do
       enter(:code, path)
     end
 
-    # The boot archive has looked for its code, which took so long (ns). What it does not have is compiled next. +found+:
-    # whether it has found the file, too.
+    # Records that the boot archive has looked for its code, with the duration (ns). Missing code is compiled next. +found+:
+    # whether the archive has found the file, too.
     def looked_up(event, path, took, found)
       return unless here?
 
@@ -138,7 +138,7 @@ trace.module_eval do
       leave(path)
     end
 
-    # Ruby has, since then, read and compiled the code that was not there.
+    # Records that Ruby has then read and compiled the missing code.
     def compiled_instead(path)
       return unless here? && @missed
 
@@ -146,7 +146,7 @@ trace.module_eval do
       leave(path)
     end
 
-    # Something else comes from the boot archive, and took so long (ns).
+    # Records another answer of the boot archive, with the duration (ns).
     def answered(name, took)
       return unless here?
 
@@ -154,12 +154,12 @@ trace.module_eval do
       leave
     end
 
-    # Its code is there.
+    # Records that its code is there.
     def compiled(instructions)
       close_code if here? && instructions.path == @pending
     end
 
-    # Whether Ruby's own require is called for a feature that RubyGems' was asked for.
+    # Whether Ruby's own require is called for the feature that RubyGems' require was called for.
     def asked_for?
       asked = @asks_plain
       @asks_plain = false
@@ -178,7 +178,7 @@ trace.module_eval do
       @ending = true
     end
 
-    # Ends what is noted, and writes all of it. +executed+: the program as which the process goes on.
+    # Ends the last step, and writes all spans. +executed+: the program that the process executes.
     def tell(executed = nil)
       return if Process.pid != @process || @ended
 
@@ -187,8 +187,8 @@ trace.module_eval do
       write(executed)
     end
 
-    # Tells before the block ends the process without its exit handlers, or has it go on as another program; takes that back
-    # where the process goes on all the same.
+    # Writes the spans before the block ends the process without its exit handlers, or executes another program; takes that
+    # back if the process goes on.
     def tell_before(executed = nil)
       return yield if Process.pid != @process || @ended
 
@@ -209,7 +209,7 @@ trace.module_eval do
 
     private
 
-    # What the feature that is being loaded did up to then was a search, if it has done nothing else.
+    # The feature being loaded has been searching until then, if it has done nothing else.
     def search(ended)
       before = @body ? @spans[@body..] : nil
       return unless before && @spans[@body - 2] == :body && before.each_slice(3).all? { |_, kind| kind == :collected }
@@ -218,7 +218,7 @@ trace.module_eval do
       @spans.push(ended, nil, nil)
     end
 
-    # Ends all that is open, and writes it. Returns where in the file that begins.
+    # Ends all open spans, and writes them. Returns the position in the file.
     def tell_early(executed)
       length = File.exist?(@path) ? File.size(@path) : 0
       close_code
@@ -231,7 +231,7 @@ trace.module_eval do
 
     def write(executed)
       @ended = true
-      # A collection would walk over all of the program, which ends.
+      # A collection would walk over the whole program, which is ending.
       was_disabled = GC.disable
       File.open(@path, File::WRONLY | File::CREAT | File::APPEND, 0o600) do |file|
         file.sync = true
@@ -244,7 +244,7 @@ trace.module_eval do
       GC.enable unless was_disabled
     end
 
-    # Takes this file out of RUBYOPT. Returns the one that switches the boot archive on, if that comes next.
+    # Removes this file from RUBYOPT. Returns the file that switches the boot archive on, if that comes next.
     def take_out
       option = "-r#{@own}"
       options = ENV.fetch("RUBYOPT", "")
@@ -266,7 +266,7 @@ trace.module_eval do
       leave(path)
     end
 
-    # Time that the collector has taken so far (ns).
+    # Returns the collector's total time so far (ns).
     def collected
       return GC.total_time if GC.respond_to?(:total_time)
 

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# What `run.rb` puts in front of Ruby's own methods. The value is called with the run that notes; +asks_for_code+: whether
-# Ruby is to tell that it has found a file.
+# The wrappers that `run.rb` puts around Ruby's own methods. The value is called with the recording run; +asks_for_code+:
+# whether Ruby should report that it has found a file.
 lambda do |run, asks_for_code:|
   features = Kernel.instance_method(:require)
-  # RubyGems keeps Ruby's own by that name.
+  # RubyGems keeps Ruby's own under that name.
   plain = Kernel.private_method_defined?(:gem_original_require) ? Kernel.instance_method(:gem_original_require) : features
   relative = Kernel.instance_method(:require_relative)
   files = Kernel.instance_method(:load)
@@ -19,7 +19,7 @@ lambda do |run, asks_for_code:|
         run.feature(name.call(path), asks_plain: true) { features.bind_call(self, path) }
       end
 
-      # Bundler puts Ruby's own in the place of RubyGems'.
+      # Bundler replaces RubyGems' with Ruby's own.
       if method_defined?(:gem_original_require) || private_method_defined?(:gem_original_require)
         define_method(:gem_original_require) do |path|
           next plain.bind_call(self, path) if !run.here? || run.asked_for?
@@ -32,7 +32,7 @@ lambda do |run, asks_for_code:|
       define_method(:require_relative) do |path|
         from = caller_locations(1, 1)&.first
         base = from&.absolute_path
-        # Ruby takes the place of whoever calls, which is this method then.
+        # Ruby uses the path of its caller, which is this method then.
         next relative.bind_call(self, path) unless base
 
         path = path.respond_to?(:to_path) ? path.to_path : path
@@ -52,7 +52,7 @@ lambda do |run, asks_for_code:|
         next handlers.bind_call(self) unless block
 
         handlers.bind_call(self, &block)
-        # What is registered last is called first.
+        # The handler registered last is called first.
         handlers.bind_call(self) { run.end_main }
         block
       end

@@ -6,36 +6,33 @@ require_relative "../originals"
 module Snapboot
   module Archive
     module Data
-      # What is the same for every kind of data file: one entry for a file and the way it is parsed. Its payload is in one of
-      # three forms, of which each Ruby uses the fastest that it has:
-      # notation    what the native part makes objects of (Notation)
-      # compiled    a Ruby literal (Literal) as an instruction sequence
-      # source      a Ruby literal: TruffleRuby and JRuby parse that faster than code of theirs could make the same
+      # The common part of all kinds of data files: one entry for a file and the way it is parsed. Its payload has one of
+      # three forms, of which each Ruby uses the fastest available:
       module Documents
-        # Larger files are left to their parser: to write their literals down would take too long in the boot that does.
+        # Larger files are left to their parser: writing their literals would take too long.
         LARGEST_SOURCE = 8 << 20
         FORM = if Archive.const_defined?(:Native) && Native.respond_to?(:document) then :notation
                elsif defined?(RubyVM::InstructionSequence) then :compiled
                else
                  :source
                end
-        # Part of what describes an entry.
+        # Part of an entry's description.
         RUNTIME = [
           FORM, RUBY_ENGINE, RUBY_ENGINE_VERSION, RUBY_VERSION, RUBY_PATCHLEVEL, RUBY_REVISION, RUBY_PLATFORM
         ].join(" ").freeze
         NAME = "snapboot data" # of the literal, should it ever be in a backtrace
         FILE = ::File
-        MISSING = Object.new.freeze # since nil and false are documents, too
+        MISSING = Object.new.freeze # nil and false are documents, too
         private_constant :FILE, :MISSING
 
         @tried = {} # identities of files by path and description
         @lock = Mutex.new
 
         class << self
-          # The document in the file `name`, parsed in the way that the text `description` tells: from the archive, or else
-          # by yielding, and then it is remembered. The block's errors are the caller's. `traits` is called after the block,
-          # with the absolute path: it returns what Writer wants to know of the document, or nil if that depends on more
-          # than the file.
+          # Returns the document in the file `name`, parsed as the text `description` says: from the archive, or else by
+          # yielding, and then stores it. The block's errors reach the caller. `traits` is called after the block, with the
+          # absolute path: it returns what Writer needs to know of the document, or nil if that depends on more than the
+          # file.
           def answer(name, description, traits, &parse)
             path = Archive.attempt(name) { path(name) }
             return yield unless path
@@ -44,7 +41,7 @@ module Snapboot
             MISSING.equal?(document) ? parse(path, description, traits, &parse) : document
           end
 
-          # The object as a payload, or nil if it is not known how to make exactly such an object. `traits`: see
+          # Returns the object as a payload, or nil if exactly such an object cannot be made again. `traits`: see
           # Writer.write.
           def dump(object, **traits)
             require_relative FORM == :notation ? "notation" : "literal"
@@ -52,12 +49,12 @@ module Snapboot
 
             source = Literal.write(object, **traits)
             return source unless source && FORM == :compiled
-            return if defined?(::Coverage) && ::Coverage.running? # it would count the literal as one of the program's files
+            return if defined?(::Coverage) && ::Coverage.running? # it would count the literal as a file of the program
 
             RubyVM::InstructionSequence.compile(source, NAME, nil, 1).to_binary
           end
 
-          # The object of a payload; a new one in each call.
+          # Returns the object of a payload; a new one in each call.
           def load(payload)
             case FORM
             when :notation then Native.document(payload).fetch(0)
@@ -69,7 +66,7 @@ module Snapboot
 
           private
 
-          # The absolute path of a file that a caller names, without any look at it; nil if the name is not a String or
+          # Returns the absolute path of a file that a caller names, without accessing it; nil if the name is not a String or
           # Pathname, or if File is not Ruby's own (FakeFS).
           def path(name)
             return unless FILE.equal?(::File)
@@ -95,7 +92,7 @@ module Snapboot
             document
           end
 
-          # Whether this process has not tried to remember just that before.
+          # Whether this process has not yet tried to store exactly that.
           def new?(path, identity, description)
             Archive.attempt(path) do
               @lock.synchronize do
@@ -114,7 +111,7 @@ module Snapboot
             Archive.store(:data, path, [[:file, path, identity]], payload, context: description) if payload
           end
 
-          # A binding without variables, and a new one for each literal.
+          # Returns a binding without variables, a new one for each literal.
           def nowhere
             TOPLEVEL_BINDING.receiver.instance_eval { binding }
           end

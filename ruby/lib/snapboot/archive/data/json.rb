@@ -16,7 +16,7 @@ module Snapboot
         OPTIONS = Options.new(switches: %i[symbolize_names freeze allow_nan])
 
         class << self
-          # Puts itself before JSON's calls. Takes nothing, returns nothing.
+          # Hooks JSON's calls. Takes and returns nothing.
           def install
             @parser = ::JSON::Parser
             @originals = Originals.new(METHODS, ::JSON.method(:parse).source_location.first.delete_suffix("/common.rb"))
@@ -24,7 +24,7 @@ module Snapboot
             CALLS.each { |call| hook(call) if ::JSON.respond_to?(call) && ::JSON.method(call).parameters == PARAMETERS }
           end
 
-          # The answer to JSON.`call`(filename, options); the block parses.
+          # Answers JSON.`call`(filename, options); the block parses.
           def load_file(call, filename, options, &parse)
             description = describe(call, options)
             description ? Documents.answer(filename, description, ->(path) { traits(path) }, &parse) : yield
@@ -41,17 +41,17 @@ module Snapboot
             RUBY
           end
 
-          # How the call parses; nil if it must be left to JSON. The encodings are those that it reads a file in.
+          # Describes how the call parses; nil if it must be left to JSON. The encodings are those in which it reads a file.
           def describe(call, options)
             return unless Archive.enabled? && ::JSON::Parser.equal?(@parser) && @originals.intact? && options.is_a?(Hash)
 
             options = OPTIONS.describe(options)
             options && "#{@context} #{call}#{options} #{Encoding.default_external} #{Encoding.default_internal}"
-          rescue StandardError # only the main Ractor may look at all this
+          rescue StandardError # only the main Ractor may read all this
             nil
           end
 
-          # Nothing in JSON is one object in two places, or a date.
+          # JSON never yields one object in two places, or a date.
           def traits(_path)
             { shared: false, date: :never }
           end

@@ -19,7 +19,7 @@ module Snapboot
           "# encoding: utf-8\n# frozen_string_literal: #{@frozen}\n#{"require 'date'\n" if needs_date}#{@out}"
         end
 
-        # Parsers intern what they freeze, as literals are.
+        # Parsers intern the strings that they freeze; literals are interned, too.
         def write_string(string)
           check_string(string)
           @out << (string.frozen? ? "-" : "+") if string.frozen? != @frozen
@@ -60,7 +60,7 @@ module Snapboot
           @out << (array.frozen? ? "].freeze" : "]")
         end
 
-        # `[].freeze` is one object wherever it stands, from Ruby 3.4 on.
+        # `[].freeze` is the same object everywhere from Ruby 3.4 on.
         def write_empty(literal, object)
           @out << literal
           @out << ".itself.freeze" if object.frozen?

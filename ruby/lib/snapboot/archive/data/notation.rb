@@ -5,8 +5,8 @@ require_relative "writer"
 module Snapboot
   module Archive
     module Data
-      # A document in the form that Snapboot::Archive::Native.document reads: objects, one after the other, each a letter and
-      # what belongs to it. Sizes and numbers of objects are BER integers (`w` of Array#pack).
+      # A document in the form that Snapboot::Archive::Native.document reads: objects in sequence, each a letter and its
+      # data. Sizes and numbers of objects are BER integers (`w` of Array#pack).
       #
       #   S size bytes   String              { size, keys and values   Hash           n y x      nil, true, false
       #   s size bytes   interned String     < the same                frozen Hash    = object   gets the next number, from 0
@@ -82,7 +82,7 @@ module Snapboot
           write_sized("!", "#{text}\0")
         end
 
-        # Numbers are given when an object is complete, so what is inside has a lower one.
+        # An object gets its number when it is complete, so its parts have lower ones.
         def write_named
           @out << "="
           yield

@@ -3,17 +3,17 @@
 module Snapboot
   module Archive
     module Data
-      # How a call parses, as a text: with other options the same file is another document.
+      # Describes as a text how a call parses: with other options the same file is another document.
       class Options
-        # switches: names of options that are true, false or nil; lists: of those that are a list of classes or symbols;
-        # ignored: of those that only show in errors.
+        # switches: names of options that are true, false or nil; lists: of options that are a list of classes or symbols;
+        # ignored: of options that only affect errors.
         def initialize(switches:, lists: [], ignored: [])
           @switches = switches
           @lists = lists
           @ignored = ignored
         end
 
-        # Takes a call's options (Hash). Returns a text that is the same for the same ones, or nil if one is not known.
+        # Takes a call's options (Hash). Returns a text that identifies them, or nil if one is unknown.
         def describe(options)
           return "" if options.empty?
 
@@ -33,7 +33,7 @@ module Snapboot
           end
         end
 
-        # An anonymous class has a name that another one may get.
+        # Another class may get the name of an anonymous class.
         def named?(item)
           case item
           when String, Symbol then true

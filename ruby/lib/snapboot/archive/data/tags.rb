@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Data
-      # Looks for a tag in the first document of a YAML file, which is all that load_file reads.
+      # Looks for a tag in the first document of a YAML file, the only one that load_file reads.
       class Tags < ::Psych::Handler
         # Takes the file's path, returns whether there is a tag.
         def self.in?(path)

@@ -3,16 +3,17 @@
 module Snapboot
   module Archive
     module Data
-      # Walks what a parser of data files returned, and has it written so that the same objects can be made again: classes,
-      # order, encodings, frozen or not, one object in several places. Only what it knows exactly; anything else is not
-      # written. What a subclass has to do is at the end.
+      # Walks the result of a parser of data files, and writes it so that equal objects can be made again: classes, order,
+      # encodings, frozen or not, one object in several places. It writes only what it knows exactly. The methods for a
+      # subclass are listed at the end.
       class Writer
         DEEPEST = 50
-        # Psych requires "date" for what could be one (2023-02-30), and for none in quotes, which look the same here.
+        # Psych requires "date" for a text that could be one (2023-02-30), but not for a quoted one, which looks the same
+        # here.
         DATE = /\A\d{4}-\d{1,2}-\d{1,2}\z/
 
-        # The object, written: a String, or nil. `shared`: whether one mutable object can be in several places. `date`: when
-        # the parser requires "date": :loaded by it, :unknown because it was there before, :never.
+        # Writes the object: a String, or nil. `shared`: whether one mutable object can be in several places. `date`: when
+        # the parser requires "date": :loaded by it, :unknown because it was already loaded, :never.
         def self.write(object, shared:, date:)
           new(object, date).written(shared)
         end
@@ -38,7 +39,7 @@ module Snapboot
           throw :unknown, nil
         end
 
-        # Gives a place in @names to what is met twice.
+        # Gives objects that occur twice a place in @names.
         def find_shared(object, seen, inside)
           return unless named?(object)
 
@@ -58,7 +59,7 @@ module Snapboot
           end
         end
 
-        # Whether one more of the object would be another one. Numbers, symbols and interned strings are what they are.
+        # Whether a copy of the object would be a distinct object. Numbers, symbols and interned strings have no copies.
         def named?(object)
           case object
           when String then !object.frozen?
@@ -105,7 +106,7 @@ module Snapboot
           check_depth(depth)
         end
 
-        # Float warns of what is too large for it, so that an infinite one is not just a value.
+        # Float warns about text too large for it, so an infinite one is not just a value.
         def check_float(float)
           !float.infinite? || unknown
         end
@@ -115,17 +116,17 @@ module Snapboot
           @date = :loaded if @date == :unknown && string.bytesize <= 10 && string.match?(DATE)
         end
 
-        # A Hash has its own frozen String for a key.
+        # A Hash keeps a frozen String of its own for a key.
         def check_key(key)
           unknown unless key.frozen? && key.instance_of?(String) && key.encoding == Encoding::UTF_8
         end
 
-        # A Symbol that is ASCII is US-ASCII in whatever source.
+        # An ASCII Symbol is US-ASCII in any source.
         def check_symbol(symbol)
           unknown unless symbol.encoding == Encoding::UTF_8 || symbol.encoding == Encoding::US_ASCII
         end
 
-        # A Time is in UTC, at an offset of its own, or in the time zone of the process, which is not that of this one.
+        # A Time is in UTC, at an offset of its own, or in the process' time zone, which may differ later.
         def time(time)
           fraction = time.subsec
           text = "::Time.at(#{time.to_i},#{fraction.numerator * 1_000_000_000}r/#{fraction.denominator},:nsec)"
@@ -140,7 +141,7 @@ module Snapboot
           checked("::Date.jd(#{date.jd},#{start})", date, %i[start jd day_fraction])
         end
 
-        # `text` if the object that it gives equals this one in these aspects, too.
+        # Returns `text` if its object equals this one in these aspects, too.
         def checked(text, object, aspects)
           text << ".freeze" if object.frozen?
           copy = eval(text) # rubocop:disable Security/Eval

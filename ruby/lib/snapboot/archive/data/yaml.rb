@@ -5,8 +5,7 @@ require_relative "documents"
 module Snapboot
   module Archive
     module Data
-      # Psych's calls that load a file. A document is remembered if no tag is in it: then nothing but Psych itself made its
-      # objects.
+      # Psych's calls that load a file. A document without tags is stored: then Psych itself made all of its objects.
       module Yaml
         CALLS = %i[load_file safe_load_file unsafe_load_file].freeze
         PARAMETERS = [%i[req filename], %i[keyrest kwargs]].freeze
@@ -29,11 +28,11 @@ module Snapboot
           lists: %i[permitted_classes permitted_symbols],
           ignored: %i[filename]
         )
-        # Where a tag could begin. What else matches does no harm: the parser is asked then.
+        # A possible beginning of a tag. Other matches do no harm: the parser then decides.
         TAG = /(?:\A|[\s\[\]{},:?"'\x00\x80-\xff-])!/n
 
         class << self
-          # Puts itself before Psych's calls. Takes nothing, returns nothing.
+          # Hooks Psych's calls. Takes and returns nothing.
           def install
             @originals = Originals.new(METHODS, ::Psych.method(:parse).source_location.first.delete_suffix(".rb"))
             @context = "yaml 1 #{Documents::RUNTIME} psych #{::Psych::VERSION} #{::Psych::LIBYAML_VERSION}"
@@ -42,7 +41,7 @@ module Snapboot
             end
           end
 
-          # The answer to Psych.`call`(filename, **options); the block parses.
+          # Answers Psych.`call`(filename, **options); the block parses.
           def load_file(call, filename, options, &parse)
             description = describe(call, options)
             return yield unless description
@@ -61,18 +60,19 @@ module Snapboot
             RUBY
           end
 
-          # How the call parses; nil if it must be left to Psych.
+          # Describes how the call parses; nil if it must be left to Psych.
           def describe(call, options)
             internal = Encoding.default_internal # Psych converts strings to it
             return unless Archive.enabled? && (internal.nil? || internal == Encoding::UTF_8) && @originals.intact?
 
             options = OPTIONS.describe(options)
             options && "#{@context} #{call}#{options}"
-          rescue StandardError # only the main Ractor may look at all this
+          rescue StandardError # only the main Ractor may read all this
             nil
           end
 
-          # What Writer wants to know of the document, or nil. `date`: what it is without a look at the document.
+          # Returns what Writer needs to know of the document, or nil. `date`: the value that does not depend on the
+          # document.
           def traits(path, date)
             bytes = ::File.binread(path)
             return if bytes.include?("!") && bytes.match?(TAG) && tagged?(path)

@@ -3,9 +3,9 @@
 module Snapboot
   module Archive
     module Gems
-      # `require "bundler/setup"` from the archive: which gems a bundle resolves to, and what Bundler.require goes
-      # through. What the real set-up then does with them (load path, environment, Gem.loaded_specs, Kernel#gem) is
-      # done by Bundler itself. Bundler.definition and what belongs to it are built by Bundler when the program uses them.
+      # `require "bundler/setup"` from the archive: the gems that a bundle resolves to, and the data for Bundler.require.
+      # Bundler itself then does the real set-up (load path, environment, Gem.loaded_specs, Kernel#gem). It builds
+      # Bundler.definition and its parts when the program uses them.
       module Bundle
         autoload :Facts, "#{__dir__}/bundle/facts"
         autoload :Front, "#{__dir__}/bundle/front"
@@ -13,11 +13,11 @@ module Snapboot
         autoload :RubyGems, "#{__dir__}/bundle/rubygems"
         autoload :Specifications, "#{__dir__}/bundle/specifications"
 
-        # Whose inside is known. Others set up ordinarily.
+        # Versions with known internals. Others set up ordinarily.
         VERSIONS = /\A2\.[356]\./
 
-        # Prepended to the singleton class of Gem, until Bundler asks for one of these, which is the moment to get in
-        # front of Bundler.setup: nothing here has to load Bundler, or to look at every require.
+        # Prepended to the singleton class of Gem until Bundler calls one of these methods, which is the moment to hook
+        # Bundler.setup: nothing here must load Bundler, or watch every require.
         module Arrival
           # Called while bundler.rb is loaded, up to Bundler 2.3.
           def win_platform?
@@ -45,7 +45,7 @@ module Snapboot
             nil
           end
 
-          # Gets in front of Bundler, which is being loaded.
+          # Hooks Bundler, which is being loaded.
           def attach
             Arrival.send(:remove_method, :win_platform?, :user_home)
             version = ::Bundler::VERSION

@@ -3,13 +3,13 @@
 module Snapboot
   module Archive
     module Gems
-      # Installed gemspecs without parsing them: what RubyGems evaluates is the compiled code of a gemspec, from the
-      # archive. Only of gemspecs in RubyGems' own directories, and only if nothing can have an influence on them
-      # but their text. Prepended to the singleton class of Gem::Specification.
+      # Installed gemspecs without parsing them: RubyGems evaluates their compiled code from the archive. Only for gemspecs
+      # in RubyGems' own directories, and only if nothing but their text can influence them. Prepended to the singleton class
+      # of Gem::Specification.
       module Gemspecs
         DIRECTORY = %r{/specifications(?:/default)?/[^/]+\.gemspec\z}
 
-        # As Gem::Specification.load: file is a path; returns the specification, or nil after a warning.
+        # See Gem::Specification.load: file is a path; returns the specification, or nil after a warning.
         def load(file)
           return super unless file.is_a?(String) && DIRECTORY.match?(file)
 
@@ -17,7 +17,7 @@ module Snapboot
         end
 
         class << self
-          # Returns nil, or why it cannot be switched on: RubyGems has to keep specifications as it does since 3.2.
+          # Returns nil, or why it cannot be switched on: RubyGems must keep specifications as it does since 3.2.
           def install
             return "this Ruby has no syntax tree" unless Gems.known_sources?
 
@@ -34,8 +34,8 @@ module Snapboot
             @mutex.synchronize { @cache[file] }
           end
 
-          # The specification that the code in the archive gives, or else the text of the gemspec, whose code is then
-          # stored; nil if it is not known what it depends on.
+          # Returns the specification from the archived code, or else from the text of the gemspec, whose code is then
+          # stored; nil if its dependencies are unknown.
           def known(file)
             code = Archive.fetch(:memo, file, context: @context) or return remember(file)
             return if code.empty?
@@ -63,7 +63,7 @@ module Snapboot
             PlainGemspec.match?(source) || KnownSource.variables(source, KnownSource::GEMSPEC) == []
           end
 
-          # Nothing is the code of a gemspec that RubyGems has to evaluate itself.
+          # An empty entry marks a gemspec that RubyGems must evaluate itself.
           def store(file, identity, code)
             Archive.store(:memo, file, [[:file, file, identity]], code, context: @context)
           end

@@ -2,8 +2,8 @@
 
 module Snapboot
   module Archive
-    # RubyGems and Bundler from the archive: what they find out about installed gems and about a bundle is taken
-    # from there for as long as everything that it was made of is unchanged. Nothing here loads either of them.
+    # RubyGems and Bundler from the archive: their results about installed gems and about a bundle are reused as long as
+    # nothing they were made from changes. Nothing here loads either of them.
     module Gems
       autoload :Bundle, "#{__dir__}/bundle"
       autoload :Gemspecs, "#{__dir__}/gemspecs"
@@ -13,8 +13,8 @@ module Snapboot
       autoload :Stubs, "#{__dir__}/stubs"
 
       class << self
-        # Switches it on. Does nothing without an archive or RubyGems, nor on another Ruby than CRuby; a part whose side
-        # in RubyGems is not as known stays off, and SNAPBOOT_LOG=1 says why. Returns nil.
+        # Switches it on. Does nothing without an archive or RubyGems, nor on a Ruby other than CRuby; a part for which
+        # RubyGems has an unfamiliar form stays off, and SNAPBOOT_LOG=1 shows why. Returns nil.
         def install
           return if RUBY_ENGINE != "ruby" || @installed || !Archive.enabled? || !defined?(Gem::Specification)
 
@@ -27,7 +27,7 @@ module Snapboot
           nil
         end
 
-        # Whether this Ruby can tell what a source depends on, and keep compiled code.
+        # Whether this Ruby can analyse what a source depends on, and store compiled code.
         def known_sources?
           defined?(RubyVM::AbstractSyntaxTree) && defined?(RubyVM::InstructionSequence) ? true : false
         end

@@ -3,18 +3,18 @@
 module Snapboot
   module Archive
     module Gems
-      # Ruby source whose result is known to depend on nothing but its text and some environment variables: it
-      # consists of literals, of calls whose names are listed here, and of local variables. Gemspecs that RubyGems
-      # wrote and plain Gemfiles are such; one that asks for files, runs commands or defines methods is not. Told by
-      # CRuby's RubyVM::AbstractSyntaxTree.
+      # Recognises Ruby source whose result depends on nothing but its text and some environment variables: it consists of
+      # literals, of calls whose names are listed here, and of local variables. Gemspecs that RubyGems wrote and plain
+      # Gemfiles qualify; a source that lists files, runs commands or defines methods does not. Uses CRuby's
+      # RubyVM::AbstractSyntaxTree.
       class KnownSource
         def self.table(names)
           names.split.to_h { |name| [name.to_sym, true] }.freeze
         end
         private_class_method :table
 
-        # Pure methods of strings, symbols, numbers, arrays, hashes and versions: harmless on whatever the source
-        # can get hold of.
+        # Pure methods of strings, symbols, numbers, arrays, hashes and versions: harmless for any receiver that the source
+        # can get.
         PURE = table(<<~NAMES)
           == != === =~ !~ < <= > >= <=> ! + - * & | [] fetch dig key? include? member? start_with? end_with?
           match? empty? nil? any? all? none? each each_with_object each_with_index map flat_map collect select
@@ -32,7 +32,7 @@ module Snapboot
           requirements= rubygems_version= signing_key= specification_version= summary= test_files= version=
         NAMES
 
-        # Bundler's language, without what reads files that Bundler does not tell of (gemspec) or runs git.
+        # Bundler's language, without methods that read files which Bundler does not report (gemspec), or that run git.
         GEMFILE = table(<<~NAMES)
           source gem group platform platforms env install_if git_source eval_gemfile new create __dir__
         NAMES
@@ -50,15 +50,15 @@ module Snapboot
           OP_ASGN_AND
         NAMES
 
-        # What `ruby` in a Gemfile may be told besides versions: its `file:` would be read.
+        # The options of `ruby` in a Gemfile besides versions: its `file:` would be read.
         RUBY = table("engine engine_version patchlevel")
 
-        # How a source may ask for an environment variable.
+        # Methods by which a source may read an environment variable.
         VARIABLE = table("[] fetch key?")
 
         class << self
-          # The names of the environment variables that the source asks for, or nil if it is not known what it
-          # depends on. methods: a Hash whose keys name the methods that it may call besides pure ones.
+          # Returns the names of the environment variables that the source reads, or nil if its dependencies are unknown.
+          # methods: a Hash whose keys name the methods that it may call besides pure ones.
           def variables(source, methods)
             return unless source.valid_encoding?
 
@@ -76,7 +76,7 @@ module Snapboot
           @variables = []
         end
 
-        # Whether all of a node, or of an Array of nodes, is known; notes the variables.
+        # Whether all of a node, or of an Array of nodes, is known; records the variables.
         def known?(node)
           case node
           when RubyVM::AbstractSyntaxTree::Node then known_node?(node)

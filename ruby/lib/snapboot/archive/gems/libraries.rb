@@ -3,12 +3,12 @@
 module Snapboot
   module Archive
     module Gems
-      # Which gem has a feature that is on no load path: RubyGems asks for files of that name in the directories of all
+      # Finds the gem of a feature that is on no load path: RubyGems looks for files of that name in the directories of all
       # installed gems. The names in these directories are one entry of the archive, which is checked at each search;
-      # RubyGems then looks only at gems that may have it. Prepended to Gem::SpecificationRecord, or to the singleton class
-      # of Gem::Specification where RubyGems (up to 3.5) has no such record.
+      # RubyGems then searches only gems that may have the feature. Prepended to Gem::SpecificationRecord, or to the
+      # singleton class of Gem::Specification if RubyGems (up to 3.5) has no such record.
       module Libraries
-        # What the archive can tell of: nothing absolute, and no way out of a directory.
+        # Features that the archive can look up: nothing absolute, and no way out of a directory.
         FEATURE = %r{\A[^./][^/]*}
 
         def find_by_path(path)
@@ -19,13 +19,13 @@ module Snapboot
           Libraries.search(path, self) { super }
         end
 
-        # What these two go through.
+        # The stubs that these two search.
         def stubs
           Libraries.take_candidates || super
         end
 
         class << self
-          # Returns nil, or why it cannot be switched on: RubyGems has to search as it does since 3.2.
+          # Returns nil, or why it cannot be switched on: RubyGems must search as it does since 3.2.
           def install
             return "names of files may have several forms here" unless RUBY_PLATFORM.include?("linux")
 
@@ -37,8 +37,7 @@ module Snapboot
             nil
           end
 
-          # Runs the block, RubyGems' own search for the feature, among those gems that may have it. Returns what it
-          # returns.
+          # Runs the block, RubyGems' own search for the feature, among the gems that may have it. Returns its result.
           def search(feature, specification)
             @candidates = candidates(feature, specification.stubs)
             yield
@@ -46,7 +45,7 @@ module Snapboot
             @candidates = nil
           end
 
-          # What the search that is beginning goes through, once.
+          # Returns the stubs for the search that is beginning, once.
           def take_candidates
             candidates = @candidates
             @candidates = nil
@@ -55,7 +54,7 @@ module Snapboot
 
           private
 
-          # The stubs that may have a feature, in their order; nil where it is not known.
+          # Returns the stubs that may have a feature, in their order; nil if unknown.
           def candidates(feature, stubs)
             return unless stubs.instance_of?(Array) && feature.instance_of?(String) && (first = feature[FEATURE])
 
@@ -76,7 +75,7 @@ module Snapboot
             end
           end
 
-          # What this process has found out itself, as long as the directories are the same.
+          # The results of this process itself, as long as the directories are unchanged.
           def own(context, stubs)
             return unless @own && @own[0] == context && @own[1].equal?(stubs)
 
@@ -98,8 +97,8 @@ module Snapboot
             nil
           end
 
-          # From a name to the positions of the stubs that have it in one of their directories; nil leads to those that
-          # have to be asked for every feature. nil if there is a stub whose directories are not known.
+          # Maps a name to the positions of the stubs that have it in one of their directories; nil maps to those that must
+          # be searched for every feature. nil if the directories of a stub are unknown.
           def positions(names, stubs)
             known = Hash.new { |hash, name| hash[name] = [] }
             stubs.each_with_index do |stub, position|
@@ -111,8 +110,8 @@ module Snapboot
             known
           end
 
-          # The directories of a stub, if it has nothing else: RubyGems warns of a gem with a native part that is
-          # missing when it comes by.
+          # The directories of a stub, if they are all that matters: RubyGems warns when its search reaches a gem whose
+          # native part is missing.
           def directories(stub)
             return [] unless stub.instance_of?(Gem::StubSpecification) && stub.extensions.empty?
 

@@ -3,8 +3,8 @@
 module Snapboot
   module Archive
     module Gems
-      # Gemspecs as RubyGems writes them down when a gem is installed: assignments of literals, line by line. One match
-      # tells them, where KnownSource would have to go through a syntax tree.
+      # Recognises gemspecs as RubyGems writes them when a gem is installed: assignments of literals, line by line. One match
+      # is enough, where KnownSource would walk a syntax tree.
       module PlainGemspec
         # In double quotes, with the escapes that String#dump writes, or %q<...>. Nothing is interpolated.
         TEXT = /"(?:[^"\\#]|\\(?:["\\#nrtabefv]|u\h{4}|u\{\h+\}|x\h\h)|\#(?![{$@]))*+"|%q<[^<>\\]*+>/

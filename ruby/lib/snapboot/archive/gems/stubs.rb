@@ -3,15 +3,15 @@
 module Snapboot
   module Archive
     module Gems
-      # The first lines of all gemspecs of a directory (name, version, platform and paths of each gem) from one entry
-      # of the archive. Prepended to the singleton class of whichever class of RubyGems lists a directory's gemspecs.
+      # The first lines of all gemspecs of a directory (name, version, platform and paths of each gem) from one entry of the
+      # archive. Prepended to the singleton class of the class with which RubyGems lists a directory's gemspecs.
       module Stubs
         ANY = "*.gemspec"
-        # A name's beginning in which no character means more to a glob than itself.
+        # The beginning of a name without special characters of globs.
         PATTERN = /\A[\w.+-]*\*\.gemspec\z/
 
-        # As RubyGems: yields the path of each gemspec in dir whose name matches, and returns the valid stubs among
-        # what the block gives.
+        # As in RubyGems: yields the path of each gemspec in dir whose name matches, and returns the valid stubs among the
+        # block's results.
         def gemspec_stubs_in(dir, pattern, &block)
           lines = Stubs.lines(dir, pattern) if block && PATTERN.match?(pattern)
           lines ? Stubs.stubs(dir, pattern, lines, &block) : super
@@ -19,7 +19,7 @@ module Snapboot
 
         # Prepended to the singleton class of Gem::Specification.
         module Reset
-          # As RubyGems, which forgets what it knows of directories.
+          # As in RubyGems, which forgets its cached directories.
           def reset
             Stubs.forget
             super
@@ -27,7 +27,7 @@ module Snapboot
         end
 
         class << self
-          # Returns nil, or why it cannot be switched on: RubyGems has to list gemspecs as it does since 3.2.
+          # Returns nil, or why it cannot be switched on: RubyGems must list gemspecs as it does since 3.2.
           def install
             types = [Gem::Specification, (Gem::SpecificationRecord if defined?(Gem::SpecificationRecord))].compact
             lister = types.reverse.find { |type| type.respond_to?(:gemspec_stubs_in, true) }
@@ -45,9 +45,9 @@ module Snapboot
             @known = {}
           end
 
-          # [[name of the gemspec, its stub line or nil, its line of extensions or nil]] of all gemspecs of dir; nil
-          # where RubyGems has to look by itself. What is known in this process is good for a pattern with a name;
-          # Once RubyGems has listed all gems it does not look for new ones.
+          # Returns [[name of the gemspec, its stub line or nil, its line of extensions or nil]] of all gemspecs of dir; nil
+          # if RubyGems must look by itself. The list cached in this process may be used for a pattern with a name. Once
+          # RubyGems has listed all gems, it does not look for new ones.
           def lines(dir, pattern)
             path = File.expand_path(dir)
             identity = Archive.identity(path) or return
@@ -59,7 +59,7 @@ module Snapboot
             lines
           end
 
-          # Valid stubs for the lines whose gemspec matches; the block makes a stub of a path.
+          # Returns valid stubs for the lines whose gemspec matches; the block creates a stub from a path.
           def stubs(dir, pattern, lines)
             root = File.expand_path(dir)
             beginning = pattern.delete_suffix(ANY)
@@ -72,7 +72,7 @@ module Snapboot
             end
           end
 
-          # Gives a stub what it would read.
+          # Sets the values that a stub would read.
           def fill(stub, line, extensions)
             return stub unless stub.instance_of?(Gem::StubSpecification)
 

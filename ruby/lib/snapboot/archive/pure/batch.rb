@@ -3,16 +3,16 @@
 module Snapboot
   module Archive
     module Pure
-      # What is going to be appended: of each key the newest.
+      # Entries to be appended: the newest of each key.
       class Batch
-        # Numbers of the inputs as Snapboot::Archive gives them.
+        # Numbers of the inputs of Snapboot::Archive.
         GIVEN_FILE = 0
         GIVEN_DIRECTORY = 1
         GIVEN_ABSENT = 2
         private_constant :GIVEN_FILE, :GIVEN_DIRECTORY, :GIVEN_ABSENT
 
-        # Seconds that pass before what was queued first is written when something else comes. Doubled each time, since each
-        # writing adds a segment.
+        # After this many seconds, the next entry makes the queue be written. Doubled each time, since each write adds a
+        # segment.
         LONGEST = 4
         private_constant :LONGEST
 
@@ -26,7 +26,7 @@ module Snapboot
         end
 
         # Queues an entry: number of its kind, name, inputs as rows of Snapboot::Archive.store, payload, and the context's id
-        # and description. What has not settled is left out.
+        # and description. Leaves out entries with inputs that have not settled.
         def add(kind, name, inputs, payload, context_id, context)
           return if payload.bytesize > Records::MAX_PAYLOAD
           return unless inputs.all? { |number, _, identity| number > GIVEN_DIRECTORY || settled?(identity) }
@@ -40,12 +40,12 @@ module Snapboot
           end
         end
 
-        # Queues an entry once more, whose inputs are the same but for their times.
+        # Queues an entry once more whose inputs differ only in their times.
         def again(entry)
           @lock.synchronize { @items[entry.key] = entry }
         end
 
-        # Whether it is time to write what is queued: true once.
+        # Whether it is time to write the queue: true once.
         def due?
           return false unless @first && now - @first > @longest
 
@@ -102,7 +102,7 @@ module Snapboot
           Raw.new(key, rows.size, pack(rows), Records::PLAIN, payload.bytesize, payload, @sums.crc32(payload))
         end
 
-        # The row of an input; nil when it is not what its maker saw.
+        # Returns the row of an input; nil if its state differs from what the maker saw.
         def row(input, name)
           number, path, rest = input
           case number
@@ -125,7 +125,7 @@ module Snapboot
           Entry::Row.new(directory ? Records::DIRECTORY : Records::FILE, size, mtime, ctime, digest, name)
         end
 
-        # Gives a row the times of now. Whether it is as it was otherwise.
+        # Updates the times of a row. Returns whether the rest is unchanged.
         def renew(row, entry)
           identity, digest = Content.of(@root.join(entry.name_of(row)), @sums)
           return unless identity && Identity.settled?(identity) && digest == row.digest

@@ -3,12 +3,12 @@
 module Snapboot
   module Archive
     module Pure
-      # What is in the directories of the load path: their names, remembered from one start to the next in one entry (kind
-      # memo), since a look-up for each would take as long as listing it. A listing holds while the directory's ctime is the
-      # same: every change of a directory changes that, and no program can choose it.
+      # The names in the directories of the load path, remembered from one start to the next in one entry (kind memo), since
+      # a look-up for each would take as long as listing it. A listing is valid while the directory's ctime is unchanged:
+      # every change of a directory changes that, and no program can choose it.
       #
       # The payload: for each directory its name in the archive, ctime (nanoseconds, decimal) and names, each but the last
-      # with a slash behind; all separated by zero bytes.
+      # followed by a slash; all separated by zero bytes.
       class Directories
         NAME = "load path 1"
         CONTEXT = "any"
@@ -19,10 +19,10 @@ module Snapboot
         # now).
         Listing = Struct.new(:names, :ctime)
         ABSENT = Listing.new("/", nil).freeze
-        # That of one which cannot be listed: only the runtime can say what is in it.
+        # The listing of a directory that cannot be listed: only the runtime can search it.
         CLOSED = Listing.new("/", nil).freeze
 
-        # policy: see Freshness. The block gives the payload that was stored, or nil.
+        # policy: see Freshness. The block returns the stored payload, or nil.
         def initialize(root, policy, sums)
           @root = root
           @quick = sums if sums.respond_to?(:ctime)
@@ -33,8 +33,8 @@ module Snapboot
           @is_new = false
         end
 
-        # The listing of a directory as it is now, looked at once more. What is no directory is ABSENT, or CLOSED if that
-        # cannot be told.
+        # Returns the current listing of a directory, checked again. A path that is no directory is ABSENT, or CLOSED if that
+        # is uncertain.
         def look(path)
           name = @root.name(path)
           known = @known[name]

@@ -3,15 +3,15 @@
 module Snapboot
   module Archive
     module Pure
-      # What waits is written before a process ends without its exit handlers (exit!), becomes another program (exec) or
-      # forks (Process.daemon does that by itself).
+      # Writes the queue before a process ends without its exit handlers (exit!), executes another program (exec) or forks
+      # (Process.daemon does that by itself).
       module Endings
-        # Frames of this name are taken for the runtime's own.
+        # Frames of this name count as the runtime's own.
         FRAMES = ["<internal:snapboot/endings>", 1].freeze
         NAMES = %w[exec exit!].freeze
         private_constant :FRAMES, :NAMES
 
-        # Put before Process._fork, which all forks go through since Ruby 3.1.
+        # Prepended to Process._fork, which all forks go through since Ruby 3.1.
         module Fork
           def _fork
             Endings.write
@@ -35,7 +35,7 @@ module Snapboot
             Process.singleton_class.prepend(Fork) if Process.respond_to?(:_fork)
           end
 
-          # Writes what waits.
+          # Writes the queue.
           def write
             @write.call
           end
@@ -46,7 +46,7 @@ module Snapboot
             before = "snapboot_#{name.delete("!")}_before"
             owner.class_eval do
               alias_method before, name
-              alias_method name, name # no warning that it is defined again
+              alias_method name, name # avoids a warning about the redefinition
               class_eval <<~RUBY, *FRAMES # rubocop:disable Style/DocumentDynamicEvalDefinition, Style/EvalWithLocation
                 def #{name}(...)
                   ::Snapboot::Archive::Pure::Endings.write

@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # One entry of an archive, whose head, key and inputs have the right checksum.
+      # One entry of an archive, whose head, key and inputs have correct checksums.
       class Entry
         # One input: its kind, bytes (of a file or a value), mtime, ctime, digest and name (empty: the path in the key).
         Row = Struct.new(:kind, :bytes, :mtime, :ctime, :digest, :name)

@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # Whether what an entry depends on is still as it was: :fresh, :revalidated or :stale.
+      # Whether the inputs of an entry are unchanged: :fresh, :revalidated or :stale.
       class Freshness
         # policy: :check, :content or :trust; root: a Root.
         def initialize(policy, root, sums)
@@ -12,7 +12,7 @@ module Snapboot
           @sums = sums
         end
 
-        # Of an entry. `whole`: whether all of the archive could be read; otherwise something newer may be hidden.
+        # `whole`: whether all of the archive could be read; otherwise a newer entry may be hidden.
         def of(entry, whole)
           rows = entry.rows or return :stale
           policy = @policy == :trust && !whole ? :check : @policy

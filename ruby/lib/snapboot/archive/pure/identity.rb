@@ -3,22 +3,22 @@
 module Snapboot
   module Archive
     module Pure
-      # What tells one state of a file or directory from another without reading it: a frozen String that packs whether it is
-      # a directory, size (0 for a directory), mtime and ctime (nanoseconds since 1970), and whether it has settled.
+      # Distinguishes states of a file or directory without reading it: a frozen String that packs whether it is a directory,
+      # size (0 for a directory), mtime and ctime (nanoseconds since 1970), and whether it has settled.
       module Identity
         PACKED = "CQ<q<q<C"
-        SAME = 25 # bytes that tell one state from another
+        SAME = 25 # bytes that distinguish states
         private_constant :PACKED, :SAME
 
         class << self
-          # Of what is at the path, through links; nil where there is neither a file nor a directory.
+          # Returns the identity at the path, through links; nil if there is neither a file nor a directory.
           def of(path)
             pack(File.stat(path))
           rescue SystemCallError, ArgumentError
             nil
           end
 
-          # Whether there is nothing at the path, for sure.
+          # Whether nothing exists at the path, for sure.
           def absent?(path)
             File.stat(path)
             false
@@ -28,7 +28,7 @@ module Snapboot
             false
           end
 
-          # Of a File::Stat.
+          # Returns the identity in a File::Stat.
           def pack(stat)
             directory = stat.directory?
             return unless directory || stat.file?
@@ -64,7 +64,7 @@ module Snapboot
         end
       end
 
-      # A file or directory that was read: its identity and digest, or nil if it changed meanwhile or cannot be read.
+      # The content of a file or directory: its identity and digest, or nil if it changed meanwhile or cannot be read.
       module Content
         class << self
           def of(path, sums)

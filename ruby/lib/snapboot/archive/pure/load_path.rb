@@ -3,18 +3,18 @@
 module Snapboot
   module Archive
     module Pure
-      # From the name of a feature to its file, without a look at each directory of the load path.
+      # Finds the file of a feature without searching each directory of the load path.
       #
-      # It answers only what it is sure of; for all else the runtime looks itself. Directories are looked at again when a
-      # name is not found, and from time to time, so that looking costs at most a fiftieth of the time that passes.
+      # It answers only if it is sure; otherwise the runtime searches. Directories are checked again when a name is not
+      # found, and from time to time, so that checks take at most a fiftieth of the elapsed time.
       class LoadPath
-        # Names that mean a file below the load path, without superfluous parts; simple, because TruffleRuby takes 0.1 s for
-        # the first match of a pattern that is not. The runtime treats others, and those with the extensions below, in a way
-        # of its own.
+        # Names of files below the load path, without superfluous parts. The pattern is simple, because TruffleRuby takes 0.1
+        # s for the first match of a complex one. The runtime treats other names, and those with the extensions below, in its
+        # own way.
         USUAL = %r{\A[\w+-][\w.+-]*(?:/[\w+-][\w.+-]*)*\z}
         UNUSUAL = %r{\A[^/]|/\.|//|/\z}
         NATIVE = %w[.so .o .dll .bundle .jar .class].freeze
-        # Seconds between two looks at a directory: fifty times what one takes, the JVMs' being slow.
+        # Seconds between two checks of a directory: fifty times the duration of one, which is slow on the JVMs.
         PAUSE = 50 * (RUBY_ENGINE == "ruby" ? 0.000_005 : 0.000_2)
         private_constant :USUAL, :UNUSUAL, :NATIVE, :PAUSE
 
@@ -27,8 +27,8 @@ module Snapboot
           @below = {} # listings of directories below them, by path
         end
 
-        # The path of the file that `require name` would load, if it is not loaded yet; :missing if there is none, nil if the
-        # runtime has to be asked.
+        # Returns the path of the file that `require name` would load, if it is not loaded yet; :missing if there is none,
+        # nil if the runtime must be asked.
         def find(name)
           return unless name.instance_of?(String) && name.match?(USUAL) && !name.end_with?(*NATIVE)
 
@@ -47,7 +47,7 @@ module Snapboot
 
         private
 
-        # The path of the file; false where the runtime has to be asked, nil where there is none.
+        # Returns the path of the file; false if the runtime must be asked, nil if there is none.
         def search(name)
           @is_unsure = false
           folder, _, base = name.rpartition("/")
@@ -62,7 +62,8 @@ module Snapboot
           File.file?(path) && File.readable?(path) && path
         end
 
-        # The rank of the first directory of the load path that has this file in that folder below it; nil: none has.
+        # Returns the rank of the first directory of the load path with this file in that folder below it; nil if none has
+        # it.
         def first_with(folder, file)
           return rank(@holders[file]) if folder.empty?
 
@@ -74,7 +75,7 @@ module Snapboot
           directories&.map { |path| @ranks[path] }&.compact&.min
         end
 
-        # The names in `folder` below a directory; nil where there is no such one.
+        # Returns the names in `folder` below a directory; nil if there is no such folder.
         def names_below(directory, folder)
           path = "#{directory}/#{folder}"
           above, slash, last = folder.rpartition("/")
@@ -86,12 +87,12 @@ module Snapboot
           listed.names
         end
 
-        # Whether all that can be found is in directories that are listed here.
+        # Whether everything that can be found is in directories that are listed here.
         def sees_all?
           @opaque == @seen.size
         end
 
-        # Takes notice of changes of the load path, and looks at directories if it is time.
+        # Notices changes of the load path, and checks directories if it is time.
         def refresh
           if changed?
             expand
@@ -108,9 +109,9 @@ module Snapboot
           @seen != $LOAD_PATH
         end
 
-        # Works out which directories the load path consists of now.
+        # Computes the directories of the current load path.
         def expand
-          @usable = false # until all is well: some elements cannot be compared with anything
+          @usable = false # until the end: some elements cannot be compared with anything
           @seen = $LOAD_PATH.dup
           @ranks = {}
           @paths = []
@@ -127,33 +128,33 @@ module Snapboot
           @usable = true
         end
 
-        # TruffleRuby works the paths out anyway, to tell what is loaded.
+        # TruffleRuby computes the paths anyway, to find out which features are loaded.
         def expanded_by_runtime
           RUBY_ENGINE == "truffleruby" ? ::Truffle::FeatureLoader.get_expanded_load_path : []
         rescue NameError
           []
         end
 
-        # The path of an entry of the load path; nil if only the runtime knows what it means.
+        # Returns the path of an entry of the load path; nil if only the runtime knows its meaning.
         def directory(entry, expanded)
           return if entry.start_with?("~") || entry.include?(":") || entry.include?("!") || !entry.ascii_only?
 
           @working_directory = Dir.pwd unless entry.start_with?("/")
           return expanded if expanded
 
-          # Expanding takes the JVMs long, and most entries are as they should be.
+          # Expanding is slow on the JVMs, and most entries need none.
           path = entry.match?(UNUSUAL) ? File.expand_path(entry) : entry.dup
           RUBY_ENGINE == "jruby" ? path : real(path)
         end
 
-        # CRuby looks through links here, JRuby does not.
+        # CRuby resolves links here, JRuby does not.
         def real(path)
           File.realpath(path)
         rescue SystemCallError
           path
         end
 
-        # Looks at all directories once more. Whether something has changed.
+        # Checks all directories again. Returns whether something has changed.
         def look_again
           before = @below
           @below = before.to_h { |path, _| [path, @directories.look(path)] }
@@ -161,7 +162,7 @@ module Snapboot
           changed || before.any? { |path, listing| !listing.equal?(@below[path]) }
         end
 
-        # Looks at these directories. Whether something is new.
+        # Checks these directories. Returns whether something is new.
         def look_at(paths)
           changed = paths.reject do |path|
             before = @listings[path]

@@ -4,7 +4,7 @@ module Snapboot
   module Archive
     module Pure
       # Whether a name counts as loaded: `$LOADED_FEATURES` has it, or its path below any directory of the load path. Each
-      # runtime keeps an index to answer that; it is asked where that can be done, so that the answer is its own.
+      # runtime keeps an index for that; it is asked if possible, so that the answer is its own.
       module Loaded
         # Asks TruffleRuby.
         module ByTruffleRuby
@@ -64,14 +64,14 @@ module Snapboot
           end
         end
 
-        # The best of them.
+        # Returns the best of them.
         def self.here
           case RUBY_ENGINE
           when "truffleruby" then ByTruffleRuby.include?("snapboot", nil) ? ByIndex.new : ByTruffleRuby
           when "jruby" then ByJRuby.new
           else ByIndex.new
           end
-        rescue StandardError, LoadError # these are no promises of theirs
+        rescue StandardError, LoadError # their interfaces may change
           ByIndex.new
         end
       end

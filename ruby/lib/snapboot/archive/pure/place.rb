@@ -3,8 +3,8 @@
 module Snapboot
   module Archive
     module Pure
-      # Where a program's files lie, and where its archive does: the rules of crates/archive/src/place.rs. The cases of
-      # tests/archive/places.json hold both to them.
+      # The locations of a program's files and of its archive: the rules of crates/archive/src/place.rs. The cases of
+      # tests/archive/places.json test both.
       class Application
         GEMFILES = %w[Gemfile gems.rb].freeze
         private_constant :GEMFILES
@@ -21,8 +21,8 @@ module Snapboot
           @root = home || File.dirname(@anchor)
         end
 
-        # Where its archive lies unless SNAPBOOT_ARCHIVE says something else, or nil. cache_home: XDG_CACHE_HOME or nil;
-        # home: HOME or nil, counts where it exists and is this user's or root's. The block gives the SHA-256 of a String.
+        # Returns the path of its archive unless SNAPBOOT_ARCHIVE names another, or nil. cache_home: XDG_CACHE_HOME or nil;
+        # home: HOME or nil, counts if it exists and belongs to this user or root. The block returns the SHA-256 of a String.
         def place(cache_home, home)
           return "#{@root}/tmp/cache/snapboot.archive" if @has_gemfile && @root != "/" && File.directory?("#{@root}/tmp")
 
@@ -74,8 +74,7 @@ module Snapboot
           "./#{path.byteslice(@prefix.bytesize..)}"
         end
 
-        # The path of a name, in UTF-8 as far as Ruby is concerned: the JVMs would take the bytes of a binary one for
-        # characters.
+        # Returns the path of a name, in UTF-8 for Ruby: the JVMs would take the bytes of a binary String for characters.
         def join(name)
           (name.start_with?("./") ? @path + name.byteslice(1..) : name.dup).force_encoding(Encoding::UTF_8)
         end

@@ -18,7 +18,7 @@ module Snapboot
           @beside = sums.of_file(file)
         end
 
-        # `size` bytes from `offset` on; nil where the file ends before.
+        # Returns `size` bytes from `offset` on; nil if the file ends before.
         def bytes(offset, size)
           return if offset + size > @size
           return +"".b if size.zero?
@@ -29,7 +29,7 @@ module Snapboot
           nil
         end
 
-        # The checksum of `size` bytes from `offset` on; nil where the file ends before.
+        # Returns the checksum of `size` bytes from `offset` on; nil if the file ends before.
         def crc32(offset, size)
           return if offset + size > @size
           return 0 if size.zero?
@@ -40,7 +40,7 @@ module Snapboot
         end
       end
 
-      # An archive as it was when it was opened.
+      # An archive as of its opening.
       class Reader
         # A segment: where it starts, its bytes, its index (bytes; nil when that is damaged), and where the index starts.
         Segment = Struct.new(:start, :bytes, :index, :index_start) do
@@ -70,13 +70,12 @@ module Snapboot
           end
         end
 
-        # How the file may be opened: opening a pipe does not block, and a link is not followed (where Ruby can say
-        # so).
+        # Flags for opening: a pipe does not block, and a link is not followed (if Ruby can request that).
         FLAGS = File::NONBLOCK | (File.const_defined?(:NOFOLLOW) ? File::NOFOLLOW : 0)
-        TRIES = 20 # to open a file in whose place others are being put
+        TRIES = 20 # to open a file that others keep replacing
 
         class << self
-          # The archive at that path, or nil where there is none. Raises Unusable.
+          # Opens the archive at that path; nil if there is none. Raises Unusable.
           def open(path, sums)
             file = open_file(path, File::RDONLY)
             reader = new(file, sums)
@@ -88,15 +87,15 @@ module Snapboot
             nil
           end
 
-          # Opens the file of an archive, and checks what it is and whose. Raises Unusable, and ENOENT and ENOTDIR where
-          # there is none (EEXIST where there must be none).
+          # Opens the file of an archive, and checks its type and owner. Raises Unusable, and ENOENT and ENOTDIR if there is
+          # none (EEXIST if there must be none).
           def open_file(path, flags, tries = TRIES)
             file = File.open(path, flags | FLAGS, 0o600)
             file.binmode
             check(path, file.stat)
             return file if there?(path, file.stat)
 
-            # A link was followed; or a writer has just put a new file in its place, which is the one that is meant.
+            # A link was followed; or a writer has just replaced the file, and the new one should be opened.
             raise Unusable, "#{path} is not a regular file" unless File.lstat(path).file?
             raise Unusable, "#{path} keeps being replaced" unless tries.positive?
 
@@ -132,7 +131,7 @@ module Snapboot
         attr_reader :chain_end, :segments
 
         def initialize(file, sums)
-          @file = file # kept: closing it would take the window away
+          @file = file # kept open for the window
           @sums = sums
           @window = Window.new(file, sums)
           @segments = []
@@ -143,7 +142,7 @@ module Snapboot
           end
         end
 
-        # What the file is: :archive, :version (of another version), :nothing (empty), :damaged or :other.
+        # Returns the type of the file: :archive, :version (of another version), :nothing (empty), :damaged or :other.
         def kind
           return :nothing if @window.size.zero?
 
@@ -173,7 +172,7 @@ module Snapboot
 
             segment.places(sum).each do |place|
               entry = Entry.read(@window, place, segment.index_start)
-              return entry if entry.nil? || entry.key == key # what is damaged may have been the newest
+              return entry if entry.nil? || entry.key == key # the damaged one may have been the newest
             end
           end
           nil

@@ -3,7 +3,7 @@
 module Snapboot
   module Archive
     module Pure
-      # The records of the format and its numbers, as docs/internals/archive-format.md has them; a test compares both.
+      # The records and numbers of the format, as in docs/internals/archive-format.md; a test compares both.
       module Records
         VERSION = 1
         FIRST_SEGMENT = 4096
@@ -28,7 +28,7 @@ module Snapboot
         INPUT = "L<L<Q<q<q<a32" # kind name_size size mtime ctime digest
         INPUT_SIZE = 64
 
-        PLAIN = 0 # the one encoding that can be read here: nothing in Ruby's library unpacks Zstandard
+        PLAIN = 0 # the only readable encoding: Ruby's library has no Zstandard
 
         CONTEXT_KIND = 5
         KEY_PREFIX = 9 # bytes of a key before its name
@@ -40,13 +40,13 @@ module Snapboot
         VARIABLE = 4
         UNSET = 5
 
-        # Numbers of what is in a directory, for its digest.
+        # Numbers of the kinds of names in a directory, for its digest.
         NAME_KINDS = { "file" => 1, "directory" => 2, "link" => 3 }.freeze
         OTHER_NAME = 4
 
         NO_DIGEST = ("\0" * 32).b.freeze
 
-        # The size with what is missing to a multiple of ALIGNMENT.
+        # Rounds the size up to a multiple of ALIGNMENT.
         def self.aligned(size)
           (size + ALIGNMENT - 1) & -ALIGNMENT
         end

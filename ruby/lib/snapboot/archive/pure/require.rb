@@ -3,21 +3,21 @@
 module Snapboot
   module Archive
     module Pure
-      # Puts the load path's index before Kernel#require: a feature that it finds is required by its path, which the runtime
+      # Hooks Kernel#require with the load path's index: a feature found there is required by its path, which the runtime
       # loads without a search. require_relative, load and files with a path need no search.
       module Require
-        # Frames of this name are taken for the runtime's own, by `warn(uplevel:)` for example.
+        # Frames of this name count as the runtime's own, for example in `warn(uplevel:)`.
         FRAMES = ["<internal:snapboot/require>", 1].freeze
-        # The runtime's own require, whatever has been put before it.
+        # The runtime's own require, whatever hooks it has.
         OWN = "require_by_runtime"
         private_constant :FRAMES, :OWN
 
         class << self
-          # load_path: a LoadPath; nil: the runtime looks for everything. Takes effect at once; returns nothing.
+          # load_path: a LoadPath; nil: the runtime searches for everything. Takes effect at once; returns nothing.
           def install(load_path)
             @load_path = load_path
             @awaited = {}
-            # RubyGems keeps the runtime's own under this name, and TruffleRuby has it for RubyGems to come.
+            # RubyGems keeps the runtime's own under this name, and TruffleRuby has it in advance for RubyGems.
             inner = Kernel.private_method_defined?(:gem_original_require) ? "gem_original_require" : "require"
             alias_of(Kernel, OWN, inner)
             @tells_given_name = RUBY_ENGINE != "jruby" && tells_given_name? # there, the runtime raises it
@@ -26,12 +26,12 @@ module Snapboot
             hook_singleton
           end
 
-          # Has Snapboot::Archive told when a file of that name (psych.rb) has been loaded.
+          # Reports to Snapboot::Archive when a file of that name (psych.rb) has been loaded.
           def await(name)
             @awaited[name] = true
           end
 
-          # Takes what the runtime answered to require, and returns it. What was loaded is the last to be listed.
+          # Takes the runtime's result of require, and returns it. The loaded file is the last in the list.
           def loaded(answer)
             name = File.basename($LOADED_FEATURES.last) if answer && @awaited.any?
             Archive.tell_loaded(name) if name && @awaited.delete(name)
@@ -42,12 +42,12 @@ module Snapboot
           def inner(name)
             path = find(name)
             return path unless path == :missing
-            return if RUBY_ENGINE == "jruby" || linked_in?(name) # they have features without files
+            return if RUBY_ENGINE == "jruby" || linked_in?(name) # features without files
 
             raise missing(name)
           end
 
-          # The same before RubyGems, which may have something to say.
+          # The same before RubyGems, which may have to act.
           def outer(name)
             path = find(name, unless_rubygems: true)
             path unless path == :missing
@@ -55,12 +55,12 @@ module Snapboot
 
           private
 
-          # Whether CRuby finds an extension that is a part of itself, as Prism is from 3.3 on.
+          # Whether CRuby finds an extension that is linked into it, as Prism is from 3.3 on.
           def linked_in?(name)
             RUBY_ENGINE == "ruby" && $LOAD_PATH.resolve_feature_path(name) ? true : false
           end
 
-          # As the runtime has it: CRuby's message is in no encoding.
+          # As the runtime words it: CRuby's message has no encoding.
           def missing(name)
             message = "cannot load such file -- #{name}"
             error = LoadError.new(RUBY_ENGINE == "ruby" ? message.b : message)
@@ -68,7 +68,8 @@ module Snapboot
             error
           end
 
-          # Whether a LoadError has the very String that was required, no frozen copy: patches of one version differ in it.
+          # Whether a LoadError has the very String that was required, and not a frozen copy: patches of one version differ
+          # in that.
           def tells_given_name?
             name = +"/dev/null/none.rb" # no file can be below that one
             send(OWN, name)
@@ -85,7 +86,7 @@ module Snapboot
             end
           end
 
-          # Whether it would do nothing for that name but to call the runtime's require.
+          # Whether RubyGems would only call the runtime's require for that name.
           def rubygems_is_silent?(name)
             return !upgraded?(name) if Object.autoload?(:Gem) # TruffleRuby has yet to load it
             return true unless defined?(::Gem::Specification)
@@ -94,7 +95,7 @@ module Snapboot
             ::Gem.find_unresolved_default_spec(name).nil? && ::Gem::Specification.unresolved_deps.empty?
           end
 
-          # Whether TruffleRuby loads RubyGems for it, because a gem is newer than what it has itself.
+          # Whether TruffleRuby loads RubyGems for it, because a gem is newer than its own version.
           def upgraded?(name)
             RUBY_ENGINE == "truffleruby" && ::Truffle::GemUtil.upgraded_default_gem?(name)
           end
@@ -105,7 +106,7 @@ module Snapboot
             Kernel.send(:private, name)
           end
 
-          # Kernel.require, which knows no RubyGems.
+          # Kernel.require, which does not use RubyGems.
           def hook_singleton
             alias_of(Kernel.singleton_class, OWN, :require)
             define(Kernel.singleton_class, :require, OWN, "inner")
@@ -116,9 +117,9 @@ module Snapboot
             owner.send(:private, other)
           end
 
-          # Defines `name` so that it asks `way` (inner or outer) for a path, and goes on to `previous` if there is none.
+          # Defines `name` so that it gets a path from `way` (inner or outer), and calls `previous` if there is none.
           def define(owner, name, previous, way)
-            owner.send(:alias_method, name, name) # no warning that it is defined again
+            owner.send(:alias_method, name, name) # avoids a warning about the redefinition
             owner.class_eval(<<~RUBY, *FRAMES) # rubocop:disable Style/DocumentDynamicEvalDefinition, Style/EvalWithLocation
               def #{name}(name)
                 path = ::Snapboot::Archive::Pure::Require.#{way}(name)

@@ -3,23 +3,23 @@
 module Snapboot
   module Archive
     module Pure
-      # An entry in the parts that are written.
+      # An entry in its written parts.
       Raw = Struct.new(:key, :inputs_count, :inputs_bytes, :encoding, :plain_size, :payload, :payload_sum) do
-        # A whole entry of an archive, as it is; nil when its payload is damaged, or packed in its segment.
+        # Returns an entry of an archive as it is; nil if its payload is damaged, or packed in its segment.
         def self.of(entry)
           payload = entry.payload or return
           inputs = [entry.inputs_count, entry.inputs_bytes]
           new(entry.key, *inputs, entry.encoding, entry.plain_size, payload, entry.payload_sum)
         end
 
-        # Bytes that it takes in a file, index included.
+        # Its size in a file, index included (bytes).
         def size
           inner = Records.aligned(Records::ENTRY_HEAD_SIZE + key.bytesize + inputs_bytes.bytesize)
           Records.aligned(inner + payload.bytesize) + (4 * Records::SLOT_SIZE)
         end
       end
 
-      # Segments in the making.
+      # Builds segments.
       class SegmentBuilder
         def initialize(sums)
           @sums = sums
@@ -31,7 +31,7 @@ module Snapboot
           [Records::MAGIC, Records::VERSION, @sums.crc32(fields)].pack(Records::HEADER).ljust(Records::FIRST_SEGMENT, "\0")
         end
 
-        # A whole segment with these entries; of two with one key the later.
+        # Returns a segment with these entries; of two with one key, only the later one.
         def build(raws)
           latest = raws.to_h { |raw| [raw.key, raw] }.values
           bytes = ("\0" * Records::SEGMENT_HEAD_SIZE).b
@@ -66,7 +66,7 @@ module Snapboot
           align(bytes)
         end
 
-        # A table with room for twice as many things: [checksum, place] each.
+        # Returns a table with room for twice as many items, each [checksum, place].
         def index(things)
           slots = 4
           slots *= 2 while slots < things.size * 2

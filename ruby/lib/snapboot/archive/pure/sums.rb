@@ -3,13 +3,13 @@
 module Snapboot
   module Archive
     module Pure
-      # Checksums (CRC-32) and digests (SHA-256), each from what costs least where this runs. TruffleRuby takes two seconds
-      # to load zlib and half a one for digest while it is interpreted; there, and on JRuby, Java's are at hand.
+      # Checksums (CRC-32) and digests (SHA-256), each by the cheapest means here. TruffleRuby takes two seconds to load zlib
+      # and half a second for digest while it is interpreted; there, and on JRuby, Java's are available.
       module Sums
-        # For those that have no way of their own to the bytes of a file.
+        # For those without their own access to the bytes of a file.
         module OfBytes
-          # What computes the CRC-32 of a part of an open file: an object with `crc32(offset, size)`, or nil for whoever
-          # reads the bytes anyway.
+          # Returns an object that computes the CRC-32 of a part of an open file, with `crc32(offset, size)`; or nil if the
+          # caller reads the bytes anyway.
           def of_file(_file)
             nil
           end
@@ -20,7 +20,7 @@ module Snapboot
           extend OfBytes
 
           class << self
-            # Loads them now, before the program gets a say in what `require` does and where it looks.
+            # Loads them now, before the program can change `require` and its search.
             def prepare
               require "zlib"
               load_digest
@@ -40,7 +40,7 @@ module Snapboot
 
             private
 
-            # "digest" alone would load SHA-256 at its first use.
+            # "digest" alone would load SHA-256 on first use.
             def load_digest
               require "digest"
               @sha256 = ::Digest::SHA256
@@ -67,7 +67,7 @@ module Snapboot
           end
         end
 
-        # From Java's library, on a TruffleRuby that runs on a JVM and may look into it.
+        # From Java's library, on a TruffleRuby that runs on a JVM and may access it.
         module FromHost
           class << self
             # Whether that is so here.
@@ -94,7 +94,8 @@ module Snapboot
               HostFile.new(file, @crc)
             end
 
-            # The ctime of a path (nanoseconds), for a fifth of what File.ctime takes here; nil where there is nothing.
+            # Returns the ctime of a path (nanoseconds), in a fifth of the time of File.ctime here; nil if nothing exists
+            # there.
             def ctime(path)
               @files ||= ::Java.type("java.nio.file.Files")
               @paths ||= ::Java.type("java.nio.file.Paths")
@@ -106,14 +107,14 @@ module Snapboot
 
             private
 
-            # The bytes as a ByteBuffer: as a text in the encoding whose characters are the bytes they can cross the border.
+            # Returns the bytes as a ByteBuffer: as a text in a one-byte encoding they can cross the border.
             def to_host(bytes)
               @latin ||= ::Java.type("java.nio.charset.StandardCharsets").ISO_8859_1
               @latin.encode(bytes.dup.force_encoding(Encoding::ISO_8859_1))
             end
           end
 
-          # An open file, read once more by Java, so that the bytes need not cross the border.
+          # An open file, opened again by Java, so that the bytes need not cross the border.
           class HostFile
             def initialize(file, crc)
               @crc = crc
@@ -136,7 +137,7 @@ module Snapboot
           end
         end
 
-        # From a loop, where nothing else is cheap: a TruffleRuby without a JVM, which compiles it.
+        # From a loop, if nothing else is cheap: a TruffleRuby without a JVM, which compiles it.
         module FromLoop
           extend OfBytes
 
@@ -169,7 +170,7 @@ module Snapboot
           end
         end
 
-        # The cheapest of them.
+        # Returns the cheapest of them.
         def self.cheapest
           case RUBY_ENGINE
           when "jruby"

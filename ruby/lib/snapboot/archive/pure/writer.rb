@@ -3,13 +3,13 @@
 module Snapboot
   module Archive
     module Pure
-      # Adds to an archive: one writer at a time, behind what is there, the head of the new segment last; or a new file in
-      # its place.
+      # Adds to an archive: one writer at a time, at the end of the file, the head of the new segment last; or replaces it
+      # with a new file.
       class Writer
-        PATIENCE = 1.0 # seconds: how long another writer is waited for
+        PATIENCE = 1.0 # seconds to wait for another writer
         PAUSE = 0.002
 
-        # root: a Root; bound: bytes that the file may have.
+        # root: a Root; bound: the file's maximum size in bytes.
         def initialize(path, root, sums, bound)
           @path = path
           @root = root
@@ -18,8 +18,8 @@ module Snapboot
           @builder = SegmentBuilder.new(sums)
         end
 
-        # Appends these Raws; makes the archive, and the directories that lead to it, where there is none. Raises Unusable
-        # and SystemCallError; the archive holds what it held before then, and there is none where there was none.
+        # Appends these Raws; creates the archive, and its parent directories, if there is none. Raises Unusable and
+        # SystemCallError; then the archive is unchanged, or still absent.
         def append(raws)
           file, made = locked_file
           size = file.size
@@ -36,7 +36,7 @@ module Snapboot
           delete(@path) if made && file.size.zero? && Reader.there?(@path, file.stat)
           raise
         ensure
-          # Closing it does not do that when a child that was forked meanwhile has it open, too.
+          # Closing it does not unlock it while a child forked meanwhile also has it open.
           file&.flock(File::LOCK_UN)
           file&.close
         end
@@ -56,8 +56,8 @@ module Snapboot
           write_behind(file, reader.size, @builder.build(raws))
         end
 
-        # Whether the archive should be rewritten: it has many segments, or a third of it is superseded.
-        # Payloads that CRuby has packed could not be kept then: that is left to it.
+        # Whether the archive should be rewritten: it has many segments, or a third of it is superseded. Payloads that CRuby
+        # has packed would be lost then, so CRuby has to do it.
         def crowded?(reader, live, raws, added)
           return false unless live.all? { |entry| entry.encoding == Records::PLAIN }
           return true if reader.segments.size >= Records::MAX_SEGMENTS
@@ -67,7 +67,7 @@ module Snapboot
           (added + kept.sum(&:size)) * 3 < (reader.size - Records::FIRST_SEGMENT + added) * 2
         end
 
-        # Tries to rewrite the archive; false where no file can be made in its directory.
+        # Tries to rewrite the archive; false if no file can be created in its directory.
         def replaced?(file, live, raws)
           replace(file, live, raws)
           true
@@ -83,7 +83,7 @@ module Snapboot
         def write_behind(file, size, segment)
           check_limit(size + segment.bytesize)
           head = segment.byteslice(0, Records::SEGMENT_HEAD_SIZE)
-          # What fails stays behind the end until the next writer mends it: others may have mapped what would be cut off.
+          # After a failure the rest stays behind the end until the next writer repairs it: others may have mapped it.
           write_at(file, segment.byteslice(head.bytesize..), size + head.bytesize)
           write_at(file, head, size)
         end
@@ -96,8 +96,7 @@ module Snapboot
           end
         end
 
-        # Writes a new file with the live entries, oldest first, and new ones behind them, and puts it in the place of the
-        # old one.
+        # Replaces the file with a new one that has the live entries, oldest first, followed by new ones.
         def replace(file, live, raws)
           new = raws.to_h { |raw| [raw.key, true] }
           live = live.reject { |entry| new.key?(entry.key) }
@@ -123,8 +122,8 @@ module Snapboot
           end
         end
 
-        # Deletes the file that a killed writer left: only the holder of the lock comes here. Anything else is not
-        # ours to delete.
+        # Deletes the file of a killed writer: only the holder of the lock gets here. A file of any other kind is not ours to
+        # delete.
         def delete_left_over(path)
           File.open(path, File::RDONLY | Reader::FLAGS) do |file|
             file.binmode
@@ -142,7 +141,7 @@ module Snapboot
           nil
         end
 
-        # The file, open for writing and locked; and whether it was made here.
+        # Returns the file, open for writing and locked; and whether it was created here.
         def locked_file
           deadline = now + PATIENCE
           loop do
@@ -189,7 +188,7 @@ module Snapboot
         # Writing beyond the limit would raise a signal that ends the process.
         def check_limit(size)
           limit, = Process.getrlimit(Process::RLIMIT_FSIZE)
-          return if limit.negative? || (limit.zero? && RUBY_ENGINE == "jruby") # none, or not known
+          return if limit.negative? || (limit.zero? && RUBY_ENGINE == "jruby") # none, or unknown
 
           raise Unusable, "#{@path} would be larger than files may be (#{limit} bytes)" if size > limit
         end
@@ -199,15 +198,15 @@ module Snapboot
         end
       end
 
-      # Chooses what stays in an archive that has to be within its bound.
+      # Chooses the entries that stay in an archive with a bound.
       class Bound
         def initialize(root, bound)
           @root = root
           @bound = bound
         end
 
-        # The Raws of a new file: of live entries (oldest first) and new Raws. Beyond the bound those with an input that is
-        # gone go first, then the oldest, until a quarter of the bound is free.
+        # Returns the Raws of a new file: of live entries (oldest first) and new Raws. Beyond the bound, those with a missing
+        # input are dropped first, then the oldest, until a quarter of the bound is free.
         def fit(live, new)
           room = @bound - Records::FIRST_SEGMENT - Records::SEGMENT_HEAD_SIZE
           kept = raws(live) + new

@@ -6,8 +6,8 @@ require_relative "../originals"
 module Snapboot
   module Archive
     module Searches
-      # What did_you_mean suggests for a feature that is nowhere. It compares the feature with every library in Ruby's own
-      # directories as soon as the LoadError's message is read, as those do who rescue it to try something else:
+      # The suggestions of did_you_mean for a missing feature. It compares the feature with every library in Ruby's own
+      # directories as soon as the LoadError's message is read, for example by code that rescues it to try something else:
       # some 20 ms.
       module Suggestions
         METHODS = {
@@ -16,13 +16,13 @@ module Snapboot
         }.freeze
 
         class << self
-          # Takes and returns nothing. Raises where did_you_mean is not as known.
+          # Takes and returns nothing. Raises if did_you_mean has an unfamiliar form.
           def install
             @checker = ::DidYouMean::RequirePathChecker
             directory = File.dirname(@checker.instance_method(:corrections).source_location.first, 2)
             @search = @checker.method(:requireables)
             roots = @checker.const_get(:INITIAL_LOAD_PATH)
-            # A relative one is another directory as soon as the program goes elsewhere.
+            # A relative path means another directory once the program changes its own.
             return unless roots.all? { |path| path.start_with?("/") } && @search.source_location.first.start_with?(directory)
 
             @originals = Originals.new(METHODS, directory)
@@ -32,7 +32,7 @@ module Snapboot
             hook
           end
 
-          # What is suggested for the feature of a checker; the block finds out.
+          # Returns the suggestions for the feature of a checker; the block finds them.
           def answer(checker)
             return yield unless known?(checker)
 
@@ -51,13 +51,13 @@ module Snapboot
               @checker.method(:requireables) == @search && @originals.intact?
           end
 
-          # The features that did_you_mean has found in this process, and goes on with; nil before its first search.
+          # Returns the features that did_you_mean has found in this process, and keeps; nil before its first search.
           def found
             @checker.instance_variable_get(:@requireables)
           end
 
-          # Whether a search was made from what is there: it had found nothing before, or in an earlier search that was
-          # watched, and not when their content was not recorded.
+          # Whether a search used the present state: it had found nothing before, or in an earlier search that was watched,
+          # and not in one whose content was not recorded.
           def own?(kept)
             is_own = kept.nil? || kept.equal?(@found)
             @found = found if is_own

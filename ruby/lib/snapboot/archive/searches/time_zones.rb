@@ -6,13 +6,13 @@ require_relative "../originals"
 module Snapboot
   module Archive
     module Searches
-      # The names of the time zones that the system has: TZInfo looks at each file below the directory of zones, unless the
-      # gem tzinfo-data is there.
+      # The names of the system's time zones: TZInfo looks at each file below the directory of zones, unless the gem
+      # tzinfo-data is installed.
       module TimeZones
         METHODS = { "TZInfo::DataSources::ZoneinfoDataSource" => %i[enum_timezones] }.freeze
 
         class << self
-          # Takes and returns nothing. Raises where TZInfo is not as known.
+          # Takes and returns nothing. Raises if TZInfo has an unfamiliar form.
           def install
             @type = ::TZInfo::DataSources::ZoneinfoDataSource
             search = @type.instance_method(:load_timezone_identifiers)
@@ -24,7 +24,7 @@ module Snapboot
             hook
           end
 
-          # The names of all zones below a directory (an absolute path) for a data source, as the block finds them.
+          # Returns the names of all zones below a directory (an absolute path) for a data source, as the block finds them.
           def answer(source, directory)
             return yield unless known?(source, directory)
 

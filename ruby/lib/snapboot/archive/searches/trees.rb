@@ -3,15 +3,14 @@
 module Snapboot
   module Archive
     module Searches
-      # Answers to questions about the names in some directories and all that is below them: one entry of the archive. It
-      # is an Array of the paths that the answers depend on, the state that these were in, and the answers by question.
-      # Nothing that goes wrong here reaches the program.
+      # Answers to questions about the names in and below some directories: one entry of the archive. It is an Array of the
+      # paths that the answers depend on, their state, and the answers by question. No error here reaches the program.
       class Trees
-        # More questions than this are not remembered, lest a program that asks for another name in every start has
-        # something to write in every start.
+        # Further questions are not stored. Otherwise a program that asks for another name in every start would write in
+        # every start.
         MAX_ANSWERS = 16
 
-        # Sources of code, as they are now, for `new`: an Array of inputs.
+        # Returns the current sources of code, for `new`: an Array of inputs.
         def self.sources(paths)
           paths.map { |path| [:file, path, Archive.identity(path)] }
         end
@@ -22,15 +21,15 @@ module Snapboot
           @name = name
           @roots = roots
           @links = links
-          # What may be read is a matter of who reads.
+          # Users differ in what they may read.
           reader = [Process.euid, Process.egid, *Process.groups.sort].join(" ")
           encodings = [Encoding.default_external, Encoding.default_internal, Encoding.find("filesystem")].join(" ")
           @context = [context, RUBY_DESCRIPTION, encodings, reader, *roots].join("\n")
           @sources = sources
         end
 
-        # The answer to a question (a String): a new copy of the one that is remembered, or what the block gives. That is
-        # remembered if Marshal.load gives its equal, which the caller vouches for with `exact`, called with the answer.
+        # Returns the answer to a question (a String): a new copy of the stored one, or the block's result. That is stored if
+        # Marshal.load returns its equal, for which the caller vouches with `exact`, called with the answer.
         def answer(question, exact: ->(_) { true })
           known = attempt { recall }
           return known.fetch(question) if known&.key?(question)
@@ -43,7 +42,7 @@ module Snapboot
 
         private
 
-        # The answers that are remembered and hold.
+        # Returns the stored answers that are still valid.
         def recall
           Archive.answering("searches of directories") do
             @payload ||= Archive.fetch(:memo, @name, context: @context) or next
@@ -52,8 +51,8 @@ module Snapboot
           end
         end
 
-        # What a library keeps in this process it found at its first search, so that every later answer belongs to the state
-        # that the tree was in then.
+        # A library keeps the results of its first search in this process, so every later answer belongs to the tree's state
+        # at that time.
         def look_first
           return same? if @tree
 

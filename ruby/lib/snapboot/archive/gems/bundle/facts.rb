@@ -4,7 +4,7 @@ module Snapboot
   module Archive
     module Gems
       module Bundle
-        # What a set-up is about to read, with what identifies it; looked at before Bundler does.
+        # The files that a set-up is about to read, with their identities, taken before Bundler reads them.
         class Facts
           SOURCES = %i[Rubygems Metadata].freeze
           # Sections of a lockfile whose gemspecs are code that belongs to an application.
@@ -21,12 +21,12 @@ module Snapboot
             @known = false
           end
 
-          # Whether it is known what the set-up depends on.
+          # Whether all dependencies of the set-up are known.
           def known?
             @known
           end
 
-          # Stores what Bundler has made of it, unless there is something that could be different the next time.
+          # Stores Bundler's result, unless something could differ the next time.
           def store(context)
             definition = ::Bundler.definition
             rows = rows(definition) if reproducible?(definition) && conditions?(definition) && further_gemfiles?(definition)
@@ -45,7 +45,7 @@ module Snapboot
             @inputs << [:file, path, identity] if identity
           end
 
-          # Notes the variables that a Gemfile reads; nil if it is not known what it depends on.
+          # Records the variables that a Gemfile reads; nil if its dependencies are unknown.
           def environment?(gemfile)
             names = KnownSource.variables(File.read(gemfile, encoding: Encoding::UTF_8), KnownSource::GEMFILE)
             names&.each { |name| @inputs << [:variable, name, ENV[name]] }
@@ -87,7 +87,7 @@ module Snapboot
               definition.dependencies.all? { |dependency| dependency.source.nil? }
           end
 
-          # Notes the variables on which dependencies are conditional; nil if the set-up itself may have changed one.
+          # Records the variables on which dependencies are conditional; nil if the set-up itself may have changed one.
           def conditions?(definition)
             conditions = definition.dependencies.map { |dependency| dependency.instance_variable_get(:@env) }.compact
             names = conditions.flat_map { |condition| condition.is_a?(Hash) ? condition.keys : condition }.map(&:to_s)
@@ -96,8 +96,8 @@ module Snapboot
             names.each { |name| @inputs << [:variable, name, ENV[name]] }
           end
 
-          # Those that eval_gemfile named. They were read before they are looked at here: they have to be older than
-          # the set-up.
+          # The files that eval_gemfile named. They were read before they are examined here, so they must be older than the
+          # set-up.
           def further_gemfiles?(definition)
             (definition.gemfiles.map(&:to_s).uniq - [@gemfile]).all? do |path|
               stat = File.stat(path)
@@ -105,7 +105,7 @@ module Snapboot
             end
           end
 
-          # What the specifications can be made from again; nil if there is one that cannot.
+          # The data to make the specifications from again; nil if one cannot be.
           def rows(definition)
             rows = definition.specs.to_a.map { |specification| row(specification) }
             rows if rows.all?

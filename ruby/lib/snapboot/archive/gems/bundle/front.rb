@@ -8,7 +8,7 @@ module Snapboot
         module Front
           SETUP = %r{/bundler/setup\.rb\z}
 
-          # As Bundler.setup.
+          # See Bundler.setup.
           def setup(*groups)
             return super if !groups.empty? || @setup || @definition || @load
 
@@ -18,7 +18,7 @@ module Snapboot
             Record.remember { super }
           end
 
-          # As Bundler.definition, which a set-up from the archive leaves to the first who asks.
+          # See Bundler.definition. A set-up from the archive leaves building it to the first caller.
           def definition(*arguments)
             record = Bundle.record
             return super unless record&.pending? && arguments.compact.empty?
@@ -26,7 +26,7 @@ module Snapboot
             record.build { super }
           end
 
-          # As Bundler.ui; for bundler/setup something that is as silent and takes less to load.
+          # See Bundler.ui; for bundler/setup an object that is as silent and loads faster.
           def ui
             return super if @ui
 
@@ -38,7 +38,7 @@ module Snapboot
             Bundle.record.interface { super }
           end
 
-          # As Bundler.reset!.
+          # See Bundler.reset!.
           def reset!
             Bundle.record = nil
             super
@@ -55,7 +55,7 @@ module Snapboot
             @interface.level = @level if @interface
           end
 
-          # Silences the real interface, too, if the program has fetched it meanwhile.
+          # Also silences the real interface, if the program has fetched it meanwhile.
           def extend_to(interface)
             return interface unless @inside
 
@@ -74,7 +74,7 @@ module Snapboot
           end
         end
 
-        # What Bundler's set-up asks for instead of a definition.
+        # Used by Bundler's set-up in place of a definition.
         class Resolved
           def initialize(specs)
             @specs = specs
@@ -92,16 +92,16 @@ module Snapboot
             false
           end
 
-          # Since Bundler 2.5, instead of the two above.
+          # Used since Bundler 2.5 in place of the two above.
           def no_resolve_needed?
             true
           end
 
-          # Only bundles that passed are in the archive.
+          # The archive contains only bundles that passed.
           def ensure_equivalent_gemfile_and_lockfile(*); end
         end
 
-        # Bundler's definition, which is built as soon as it is asked for more than what Bundler.require goes through.
+        # Bundler's definition, which is built once more is needed than the data for Bundler.require.
         class Definition < BasicObject
           def initialize(record)
             @record = record
@@ -120,7 +120,7 @@ module Snapboot
           end
         end
 
-        # Prepended to Bundler::StubSpecification: what building the definition tells its specifications.
+        # Prepended to Bundler::StubSpecification: intercepts the calls by which a new definition changes its specifications.
         module Specification
           def source
             Bundle.record.complete if @source.nil? && Bundle.record&.pending?(self)

@@ -4,11 +4,11 @@ module Snapboot
   module Archive
     module Gems
       module Bundle
-        # What a bundle resolved to: its specifications in the order in which Bundler activates them, and the
-        # dependencies of the Gemfile.
+        # The resolution of a bundle: its specifications in the order in which Bundler activates them, and the dependencies
+        # of the Gemfile.
         class Record
           class << self
-            # The record of this bundle in these circumstances, or nil.
+            # Returns the record of this bundle in these circumstances, or nil.
             def recall
               ::Bundler.configure
               Archive.answering("the bundle") do
@@ -19,8 +19,8 @@ module Snapboot
               nil
             end
 
-            # Returns what the block, Bundler's own set-up, returns; and stores the record of it, if it is known what
-            # it depends on.
+            # Returns the result of the block, Bundler's own set-up, and stores its record if all of its dependencies are
+            # known.
             def remember
               facts = Facts.new
               described = context if facts.known?
@@ -31,7 +31,7 @@ module Snapboot
 
             private
 
-            # What a set-up depends on and is known without reading anything.
+            # The dependencies of a set-up that are known without reading anything.
             def context
               bundler = ::Bundler.method(:setup).super_method.source_location.first
               Gems.context("bundle", ::Bundler::VERSION, bundler, ::Bundler.default_gemfile, Gem.path, Gem.default_dir,
@@ -42,7 +42,7 @@ module Snapboot
               Gem.loaded_specs.map { |name, specification| [name, specification.version.to_s, specification.loaded_from] }
             end
 
-            # All settings but those that name hosts: they hold passwords, and no set-up depends on them.
+            # All settings except those that name hosts: they hold passwords, and no set-up depends on them.
             def settings
               type = ::Bundler::Settings
               names = [type::BOOL_KEYS, type::NUMBER_KEYS, type::ARRAY_KEYS, type::STRING_KEYS].flatten
@@ -66,12 +66,12 @@ module Snapboot
             @pending = true
           end
 
-          # Whether Bundler has not built the definition yet (and would complete that specification by it).
+          # Whether Bundler has not built the definition yet (which would complete that specification).
           def pending?(specification = nil)
             @pending && (specification.nil? || @resolved[specification.name].equal?(specification))
           end
 
-          # As Bundler.setup, with the specifications of the record. Raises what Bundler raises.
+          # Does what Bundler.setup does, with the specifications of the record. Raises what Bundler raises.
           def set_up
             ::Bundler.ui unless @silence
             ::Bundler::SharedHelpers.print_major_deprecations!
@@ -89,8 +89,8 @@ module Snapboot
             @dependencies ||= ::Bundler::Dependency && Marshal.load(@marshalled) # rubocop:disable Security/MarshalLoad
           end
 
-          # Returns Bundler's user interface, which the block makes later than Bundler does. It takes RubyGems' user
-          # interface with it, which bundler/setup gives back when it is done.
+          # Returns Bundler's user interface, which the block creates later than Bundler does. It takes over RubyGems' user
+          # interface, which bundler/setup returns when it is done.
           def interface
             return yield unless @silence
 
@@ -101,14 +101,14 @@ module Snapboot
             interaction&.instance_variable_set(:@ui, known)
           end
 
-          # Has Bundler build the definition, which completes the specifications.
+          # Makes Bundler build the definition, which completes the specifications.
           def complete
             ::Bundler.definition
             nil
           end
 
-          # Returns the definition that the block, Bundler.definition, builds. As after a set-up its specifications
-          # are those that are in use, with the default gems among them.
+          # Returns the definition that the block, Bundler.definition, builds. As after a set-up, its specifications are
+          # those in use, with the default gems among them.
           def build
             @pending = false
             definition = with_installed { yield.tap(&:specs) }
@@ -133,8 +133,8 @@ module Snapboot
             Gem.loaded_specs.fetch(name).tap { |bundler| bundler.source = ::Bundler::Source::Metadata.new }
           end
 
-          # RubyGems shows only the bundle after the set-up, and is reminded of it whenever it forgets: all that is
-          # installed again, for the block.
+          # After the set-up, RubyGems shows only the bundle, and is set to that again whenever it resets. For the block, it
+          # shows all installed gems again.
           def with_installed
             known = RubyGems.known
             hooks = Gem.post_reset_hooks.dup

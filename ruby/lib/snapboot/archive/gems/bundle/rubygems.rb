@@ -4,18 +4,18 @@ module Snapboot
   module Archive
     module Gems
       module Bundle
-        # Which specifications RubyGems knows: in class variables of Gem::Specification, in an object of their own since
-        # RubyGems 3.6.
+        # The specifications that RubyGems knows: in class variables of Gem::Specification, since RubyGems 3.6 in an object
+        # of their own.
         module RubyGems
           NAMES = %w[all stubs stubs_by_name].freeze
 
           class << self
-            # What it knows, as a Hash by name. Raises NameError where RubyGems has another way.
+            # Returns them as a Hash by name. Raises NameError if RubyGems stores them otherwise.
             def known
               NAMES.to_h { |name| [name, record ? record.instance_variable_get("@#{name}") : class_variable(name)] }
             end
 
-            # Has it know that.
+            # Sets them.
             def know(known)
               known.each do |name, value|
                 next record.instance_variable_set("@#{name}", value) if record

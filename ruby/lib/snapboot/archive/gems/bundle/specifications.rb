@@ -4,12 +4,12 @@ module Snapboot
   module Archive
     module Gems
       module Bundle
-        # Extends the set of specifications that RubyGems is shown after a set-up from the archive. Default gems, which
-        # belong to every bundle, are loaded when the program looks up a gem outside of it.
+        # Extends the set of specifications that RubyGems sees after a set-up from the archive. Default gems, which belong to
+        # every bundle, are loaded when the program looks up a gem outside of it.
         module Specifications
           # Extends Bundler's side of RubyGems.
           module DefaultGems
-            # As Bundler::RubygemsIntegration.
+            # See Bundler::RubygemsIntegration.
             def add_default_gems_to(specs)
               specs.is_a?(Specifications) ? specs.by_name : super
             end
@@ -24,7 +24,7 @@ module Snapboot
             @names = names
           end
 
-          # Adds the default gems, to the set and to what by_name returned. Returns that.
+          # Adds the default gems to the set and to the result of by_name. Returns that.
           def with_default_gems
             names = @names
             @names = names.default_proc = nil
@@ -33,7 +33,7 @@ module Snapboot
             names.replace(add.bind_call(::Bundler.rubygems, self))
           end
 
-          # What counts them.
+          # Methods that count them.
           %i[size length find_by_name_and_platform].each do |name|
             define_method(name) do |*arguments|
               with_default_gems if @names
