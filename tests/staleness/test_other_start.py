@@ -185,9 +185,9 @@ class Program:
         assert is_served is None or image.fell_back != is_served, image
 
 
-def cases():
-    """Pairs of a language and a way."""
-    for way, rows in WAYS.items():
+def cases(ways):
+    """Pairs of a language and a way that it has. ways: a row for each language by the way, as WAYS."""
+    for way, rows in ways.items():
         for language, row in zip(LANGUAGES, rows, strict=True):
             if row:
                 yield pytest.param(language, way, marks=[support.needs_ruby] if language == "ruby" else [])
@@ -195,7 +195,7 @@ def cases():
 
 @pytest.mark.sample(32)
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH", "SITE"])
-@pytest.mark.parametrize("language, way", list(cases()))
+@pytest.mark.parametrize("language, way", list(cases(WAYS)))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
     path = ":".join(dict.fromkeys(os.environ["PATH"].split(":")))
     values = {"HOME": homes, "SITE": homes, "PATH": [path, f"{path}:/nowhere"]}.get(variable, ["one", "the-other"])

@@ -6,7 +6,7 @@ from common.languages import both
 
 from .programs import frozen_with_module
 from .test_facts import another_host
-from .test_other_start import Program
+from .test_other_start import LANGUAGES, Program, cases
 
 pytestmark = pytest.mark.sample(6, whole=True)
 
@@ -30,20 +30,17 @@ WAYS = {
 }
 
 
-@both
 @pytest.mark.parametrize("variable", ["SITE", "USER"])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("language, way", list(cases(WAYS)))
 def test_what_is_compared_binds(language, way, variable, tmp_path, homes):
-    expressions = dict(zip(("python", "ruby"), WAYS[way], strict=True))
-    if expressions[language.name] is None:
-        pytest.skip("nothing of the kind")
+    expression = dict(zip(LANGUAGES, WAYS[way], strict=True))[language]
     (tmp_path / "live").mkdir()
     value, other = (homes[0], f"{tmp_path}/live") if variable == "SITE" else ("sam", "live")
-    get = {"python": f"os.environ[{variable!r}]", "ruby": f"ENV[{variable!r}]"}[language.name]
-    source = f"V, O = {get}, {other!r}\nVALUE = {expressions[language.name].replace('{name!r}', repr(variable))}\n"
-    source += {"python": "del V, O", "ruby": "%i[V O].each { |name| Object.send(:remove_const, name) }"}[language.name]
-    source = ("require 'set'\n" if language.name == "ruby" else "") + source
-    program = Program(tmp_path, source, {variable: value}, language.name)
+    get = {"python": f"os.environ[{variable!r}]", "ruby": f"ENV[{variable!r}]"}[language]
+    source = f"V, O = {get}, {other!r}\nVALUE = {expression.replace('{name!r}', repr(variable))}\n"
+    source += {"python": "del V, O", "ruby": "%i[V O].each { |name| Object.send(:remove_const, name) }"}[language]
+    source = ("require 'set'\n" if language == "ruby" else "") + source
+    program = Program(tmp_path, source, {variable: value}, language)
     program.check(True)
     program.check(False, **{variable: other})
 

@@ -69,8 +69,8 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
     ordinary::start(&line.program, words, archive)
 }
 
-/// Whether a start gains from an archive that it must first fill. Filling takes a short program a quarter of its time, and may be in vain
-/// if an image is being made; only Bundler's set-up becomes much faster even so.
+/// Whether the first start with an archive is faster than one without. Filling the archive adds a quarter to the time of a short
+/// program, and is wasted if an image is being made. Bundler's set-up alone becomes much faster even so.
 fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
     let gemfile = std::env::var_os("BUNDLE_GEMFILE");
     archive == BootArchive::Ruby

@@ -97,8 +97,12 @@ impl Elsewhere {
         self.folders(name).len() == 1
     }
 
+    fn place(&self, fact: &str) -> Option<&Place> {
+        self.places.iter().find(|place| place.fact == fact)
+    }
+
     fn folders(&self, fact: &str) -> &[PathBuf] {
-        self.places.iter().find(|place| place.fact == fact).map_or(&[], |place| &place.folders)
+        self.place(fact).map_or(&[], |place| &place.folders)
     }
 
     /// A name of a user or host with the features of such names: capitals, a dot, many characters.
@@ -115,17 +119,13 @@ impl Elsewhere {
         accesses: &Accesses,
     ) -> BTreeMap<&'n str, String> {
         let mut found = BTreeMap::new();
-        let facts: Vec<&str> = facts.collect();
-        let (of_folders, names): (Vec<&str>, Vec<&str>) =
-            facts.into_iter().partition(|name| !self.folders(name).is_empty());
-        let names: Vec<(&str, String)> = names
-            .into_iter()
-            .map(|name| (name, self.value(name, OsStr::new("")).to_string_lossy().into_owned()))
-            .collect();
-        let places: Vec<(&str, &Place)> = of_folders
-            .into_iter()
-            .filter_map(|name| Some((name, self.places.iter().find(|it| it.fact == name)?)))
-            .collect();
+        let (mut places, mut names) = (Vec::new(), Vec::new());
+        for name in facts {
+            match self.place(name) {
+                Some(place) => places.push((name, place)),
+                None => names.push((name, self.value(name, OsStr::new("")).to_string_lossy().into_owned())),
+            }
+        }
         for (path, access) in &accesses.places {
             let text = path.as_os_str().as_encoded_bytes();
             let has = |part: &str| memmem(text, part.as_bytes());
@@ -206,7 +206,7 @@ impl Elsewhere {
     /// The paths looked up below it by absolute names, relative to it; None if something was looked up above it, or if
     /// code other than an importer listed it.
     pub fn looked_up(&self, accesses: &Accesses, importers: &[Importer]) -> Option<BTreeSet<PathBuf>> {
-        let place = self.places.iter().find(|place| place.fact == CWD)?;
+        let place = self.place(CWD)?;
         let folder = &place.folders[0];
         // Each start compares a list of the folder that was made by its relative name.
         let known = importers.iter().find(|it| it.directory == *folder).map_or(0, |it| it.lists);

@@ -48,20 +48,20 @@ class Comparisons:
         if name in self.found:
             return
         frame = sys._getframe(2)
-        reader, place = reader_and_place(frame)
-        if reader is not None and reader != SITE:
+        reader, place = _program_at(frame)
+        if reader is not None:
             other = next(filter(self._counts, others), None)
             # Python's own modules have texts that stand for no value: "unknown".
             if other is not None and not (reader.startswith(LIBRARY) and other in frame.f_code.co_consts):
-                self.found[name] = "a comparison with %.40r at %s" % (other, place.rpartition("/")[2])
+                self.found[name] = "a comparison with %.40r at %s" % (other, place)
 
     def _note_hash(self, name):
         frame = sys._getframe(2)
         if opname[frame.f_code.co_code[frame.f_lasti]] in PUTS:
             return
-        reader, place = reader_and_place(frame)
-        if reader is not None and reader != SITE and not reader.startswith(LIBRARY):
-            self.found.setdefault(name, "a look-up in a table at %s" % place.rpartition("/")[2])
+        reader, place = _program_at(frame)
+        if reader is not None and not reader.startswith(LIBRARY):
+            self.found.setdefault(name, "a look-up in a table at %s" % place)
 
     def _counts(self, other):
         """Whether another text has nothing to do with the values of this boot."""
@@ -83,9 +83,6 @@ class Comparisons:
                     comparisons._note_hash(self.fact)
                 return base.__hash__(self)
 
-            def __bytes__(self):  # os.environb makes bytes of what it has
-                return self
-
             def __reduce_ex__(self, _protocol):
                 return base, (base.__add__(self, base()),)
 
@@ -105,8 +102,8 @@ class Comparisons:
                 if hasattr(base, name):
                     setattr(Watched, name, kind(getattr(base, name)))
         Watched.fact = b""
-        if base is str:
-            del Watched.__bytes__
+        if base is bytes:
+            Watched.__bytes__ = lambda self: self  # os.environb makes bytes of what it has
         return Watched
 
     def _part(self, name, part):
@@ -114,3 +111,9 @@ class Comparisons:
         if type(part) in (list, tuple):
             return type(part)([self.watched(name, item) for item in part])
         return self.watched(name, part)
+
+
+def _program_at(frame):
+    """The file whose code runs, and its name with the line; None for both where that is the front end or the module `site`."""
+    reader, place = reader_and_place(frame)
+    return (None, None) if reader in (None, SITE) else (reader, place.rpartition("/")[2])

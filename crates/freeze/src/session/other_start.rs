@@ -52,7 +52,7 @@ const MOST_FILES: usize = 1500;
 /// How much larger than the boot's the environment of a start may be (bytes), if its size makes a difference.
 const FEW: u64 = 64 * 1024;
 
-/// Factor and seconds by which a boot as another start may take longer: it may wait in vain for an event.
+/// The limit of a boot as another start, which may wait for an event in vain: the first boot's time by this factor, and more.
 const PATIENCE: u32 = 5;
 const MORE_PATIENCE: Duration = Duration::from_secs(10);
 

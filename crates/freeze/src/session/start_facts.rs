@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use inputs::environment::matches;
+use inputs::facts::searched;
 use judge::environment::Environment;
 use judge::evidence::{CWD, HOST, KERNEL, KERNEL_VERSION};
 use judge::variables::always_compared;
@@ -59,21 +60,11 @@ impl Session<'_> {
         let set = read.filter_map(|name| Some((name.clone(), boot.environment.value(name.to_str()?)?.to_owned())));
         set.filter(|(name, value)| {
             // The path of a program says more than where the program is.
-            let is_directory = || is_plain_path(value) && !Path::new(value).is_file();
+            let is_directory = || searched::is_plain(value.as_bytes()) && !Path::new(value).is_file();
             name.len() + value.len() <= LONGEST && (is_directory() || names.contains(&value))
         })
         .collect()
     }
-}
-
-/// Whether this is an ordinary absolute path, without anything that a program may treat differently. The front ends
-/// accept no others.
-fn is_plain_path(value: &OsStr) -> bool {
-    let is_plain = |part: &[u8]| {
-        !matches!(part, b"" | b"." | b"..")
-            && part.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
-    };
-    value.as_bytes().strip_prefix(b"/").is_some_and(|rest| rest.split(|&byte| byte == b'/').all(is_plain))
 }
 
 /// Whether uname(2) returns this fact.

@@ -81,7 +81,7 @@ fn obstacle(kernel: &impl Kernel, value: &[u8], names: &[u8]) -> Option<Value> {
 }
 
 /// Whether this is an absolute path to which nothing happens on the way into a search path: neither is it shortened, nor is it taken for several.
-fn is_plain(path: &[u8]) -> bool {
+pub fn is_plain(path: &[u8]) -> bool {
     let is_usual = |part: &[u8]| {
         let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
         !matches!(part, b"" | b"." | b"..") && part.iter().all(is_usual)

@@ -15,7 +15,7 @@ class KeptGems
     kept.first
   end
 
-  # Returns the names of which it has all gems; empty if it has those of all names, or if that is unknown.
+  # Returns the names of gems whose specifications RubyGems has listed by name. Empty if it has listed all, or if unknown.
   def names
     all, by_name = kept
     all || by_name.nil? ? [] : by_name.keys
