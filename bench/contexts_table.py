@@ -112,7 +112,7 @@ class Table:
     def text(self) -> str:
         """All tables."""
         parts = [self.by_program(), self.by_context(), *(self.by_reason(language) for language in self.languages())]
-        parts += [self.told(outcome) for outcome in ("wrong", "unstable") if of_outcome(self.starts, outcome)]
+        parts += [self.list_starts(outcome) for outcome in ("wrong", "unstable") if of_outcome(self.starts, outcome)]
         return "\n\n".join([*parts, self.sums()]) + "\n"
 
     def by_program(self) -> str:
@@ -139,7 +139,7 @@ class Table:
             rows += [f"{language}: starts with several reasons at once", *(f"{count:5}  {reasons}" for count, reasons in sets)]
         return "\n".join(rows)
 
-    def told(self, outcome: str) -> str:
+    def list_starts(self, outcome: str) -> str:
         titles = {"wrong": "WRONG: another output than the ordinary start's", "unstable": "unstable: ordinary starts differ, too"}
         rows = [f"{it['program']}, {it['context']}, {it['start']}: {it['difference']}" for it in of_outcome(self.starts, outcome)]
         return "\n".join([titles[outcome], *rows])

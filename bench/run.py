@@ -132,7 +132,7 @@ class Bench:
             with tempfile.TemporaryDirectory(prefix="snapboot-") as directory:
                 self.measure_cases(scenario, kind, rounds, pathlib.Path(directory), entry)
         except (measure.MeasureError, Unfrozen, workloads.Unavailable) as reason:
-            entry["skipped"] = told(reason)
+            entry["skipped"] = text_of(reason)
         finally:
             os.chdir(ROOT)
         entry["cases"] = {case: entry["cases"][case] for case in scenario["cases"] if case in entry["cases"]}
@@ -149,7 +149,7 @@ class Bench:
             try:
                 commands[case] = self.command(scenario, case, str(log), local)
             except (Unfrozen, workloads.Unavailable) as reason:
-                entry["cases"][case] = {"skipped": told(reason)}
+                entry["cases"][case] = {"skipped": text_of(reason)}
         helper = self.words(scenario.get("background", []), **local)
         cwd, env = self.surroundings(scenario, **local)
         os.chdir(cwd)
@@ -173,7 +173,7 @@ class Bench:
             try:
                 outputs[case] = command.check()
             except measure.MeasureError as reason:
-                entry["cases"][case] = {"skipped": told(reason)}
+                entry["cases"][case] = {"skipped": text_of(reason)}
                 del commands[case]
         return outputs
 
@@ -247,7 +247,7 @@ class Background:
             self.process.wait(measure.LIMIT_SECONDS)
 
 
-def told(reason: Exception) -> str:
+def text_of(reason: Exception) -> str:
     """The text of an exception without the place where this repository happens to lie."""
     return str(reason).replace(f"{ROOT}/", "")
 

@@ -58,6 +58,14 @@ def open_directory():
         yield pathlib.Path(name)
 
 
+@pytest.fixture
+def open_path(open_directory):
+    """A directory of one test that an ordinary user can reach. Below tmp_path, the next pytest to start would close the way."""
+    path = pathlib.Path(tempfile.mkdtemp(dir=open_directory))
+    path.chmod(0o755)
+    return path
+
+
 @pytest.fixture(scope="session")
 def python_image(open_directory):
     """An image of a bare Python, and one module loaded. Each test that changes it takes a copy."""

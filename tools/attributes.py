@@ -4,21 +4,24 @@
     tools/attributes.py           print the table
     tools/attributes.py --write   put it into docs/process-attributes.md, between two markers
 
-The rows are those of tests/images/attributes.py, which tests/images/test_attributes.py holds.
+The rows are those of tests/images/attributes.py, which tests/images/test_attributes.py holds. SNAPBOOT names the program
+(target/release/snapboot).
 """
 
 import argparse
 import functools
 import importlib.util
+import json
+import os
 import pathlib
-import re
+import subprocess
 import sys
 
 import marked
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ROWS = ROOT / "tests/images/attributes.py"
-TABLE = ROOT / "crates/inputs/src/attributes.rs"
+SNAPBOOT = os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot")
 DOCUMENT = ROOT / "docs/process-attributes.md"
 TEST = "../tests/images/test_attributes.py"
 filled_in = functools.partial(marked.filled_in, tool="tools/attributes.py")
@@ -34,7 +37,8 @@ CLASSES = {
 
 def classes() -> dict[str, str]:
     """The class of each attribute of the table, by its name."""
-    return dict(re.findall(r'^    [A-Z]\w+ "([^"]+)" (\w+) (?:Call|File|Seen),$', TABLE.read_text(), re.MULTILINE))
+    tables = subprocess.run([SNAPBOOT, "tables"], capture_output=True, check=True).stdout
+    return json.loads(tables)["attributes"]
 
 
 def rows():

@@ -80,7 +80,7 @@ def measured(bench: harness.Bench, name: str, scenario: dict) -> dict:
                 raise MeasureError("; ".join(missing))
         return entry
     except (workloads.Unavailable, harness.Unfrozen, MeasureError) as reason:
-        return {"skipped": harness.told(reason)}
+        return {"skipped": harness.text_of(reason)}
 
 
 def show(scenario: dict, entry: dict) -> None:

@@ -249,7 +249,7 @@ def there(name: str, commands: dict[str, tuple[list[str], dict[str, str]]]) -> d
     return {"release": (0, (folder / "release").read_text().strip()), **read}
 
 
-def tell(what: str, result: tuple[int, str], expected: tuple[int, str]) -> bool:
+def show(what: str, result: tuple[int, str], expected: tuple[int, str]) -> bool:
     """Print a line for a result. Returns whether it is the expected one."""
     print(f"  {what:34} {'the same' if result == expected else f'ANOTHER: status {result[0]}, {result[1]!r}'}", flush=True)
     return result == expected
@@ -291,14 +291,14 @@ def try_kernel(name: str) -> bool:
     print(f"{name}: Linux {results['release'][1]}")
     for program in expected:
         if f"{program}-thawed" in results:
-            good &= tell(f"{program}, frozen here", results[f"{program}-thawed"], expected[program])
+            good &= show(f"{program}, frozen here", results[f"{program}-thawed"], expected[program])
             status, text = results[f"{program}-freeze"]
             if status:
                 print(f"  {program}, frozen there: not made: {text}")
                 good = False
                 continue
-            good &= tell(f"{program}, frozen and thawed there", results[f"{program}-own"], expected[program])
-            good &= tell(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), expected[program])
+            good &= show(f"{program}, frozen and thawed there", results[f"{program}-own"], expected[program])
+            good &= show(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), expected[program])
     return good
 
 

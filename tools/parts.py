@@ -6,8 +6,8 @@ crates/installation/src/whole.rs.
 """
 
 import pathlib
-import re
 import sys
+import tomllib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LIST = "parts"
@@ -21,7 +21,7 @@ def parts(directory: pathlib.Path) -> list[str]:
 
 def main() -> None:
     directory = pathlib.Path(sys.argv[1])
-    version = re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.MULTILINE).group(1)
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     (directory / LIST).write_text("\n".join([version, *parts(directory)]) + "\n")
 
 

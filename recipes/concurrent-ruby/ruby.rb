@@ -25,7 +25,7 @@ module ConcurrentRecipe
     # Asked for after each feature of a training run, and at the end of each thawed process.
     def threads
       return @threads if @threads
-      return [] unless defined?(::Concurrent::RubyThreadLocalVar) && known?
+      return [] unless defined?(::Concurrent::RubyThreadLocalVar) && known_form?
 
       @threads = [holder.const_get(NAME)].select(&:alive?)
     end
@@ -51,7 +51,7 @@ module ConcurrentRecipe
       ::Concurrent::RubyThreadLocalVar
     end
 
-    def known?
+    def known_form?
       @place = holder.const_source_location(NAME, false)
       file, first = @place
       return false unless file&.end_with?(FILE)

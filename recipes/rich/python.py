@@ -86,11 +86,11 @@ class Recipe(Defaults):
 
 
 class Watched:
-    """An attribute that tells who reads it. It is where it would be without this."""
+    """An attribute that reports who reads it. It is where it would be without this."""
 
-    def __init__(self, name, tell):
+    def __init__(self, name, report):
         self.name = name
-        self.tell = tell
+        self.report = report
 
     def __get__(self, console, class_):
         if console is None:
@@ -99,7 +99,7 @@ class Watched:
             value = console.__dict__[self.name]
         except KeyError:
             raise AttributeError(self.name) from None
-        self.tell(sys._getframe(1))
+        self.report(sys._getframe(1))
         return value
 
     def __set__(self, console, value):

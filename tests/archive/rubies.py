@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import pytest
+from common.waiting import SECONDS, wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -19,7 +19,6 @@ sys.path.insert(0, str(ROOT / "tools"))
 import workloads  # noqa: E402
 
 SETUP = ROOT / "ruby/lib/snapboot/setup.rb"
-SECONDS = 600  # only what hangs takes so long, whatever else the machine does
 END = b"\0boot ended "  # what tools/jvm/Boots.java prints after each boot
 
 
@@ -128,9 +127,8 @@ class OnJvm:
                 out += part
             limit.cancel()
             out, _, status = out.partition(END)
-            while END not in (err := self.errors.read_bytes()[began:]):
-                time.sleep(0.001)
-            err = err.partition(END)[0]
+            wait_until(lambda: END in self.errors.read_bytes()[began:], f"the JVM did not mark the end of the errors of {line}")
+            err = self.errors.read_bytes()[began:].partition(END)[0]
         return Result(int(status), out.decode("utf-8", "backslashreplace"), err.decode("utf-8", "backslashreplace"))
 
     def close(self):

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 
 import pytest
+from common.waiting import settle
 
 from .rubies import KINDS, archive_options, environment
 
@@ -74,15 +75,10 @@ def paths(tmp_path):
     return [tmp_path / "file", tmp_path / "folder", tmp_path / "missing"]
 
 
-def settle(boot):
-    """Wait until what was changed can be stored."""
-    boot(KINDS[0], "sleep 0.05")
-
-
 @pytest.mark.parametrize("reader", KINDS, ids=str)
 @pytest.mark.parametrize("writer", KINDS, ids=str)
 def test_each_reads_what_the_other_wrote(writer, reader, boot, paths):
-    settle(boot)
+    settle()
     boot(writer, STORE, *paths)
     printed = boot(reader, FETCH, *paths).replace("BINARY (ASCII-8BIT)", "ASCII-8BIT")  # as Ruby 3.4 has it
     assert printed == SERVED.format(back_end=reader.back_end.capitalize())
@@ -91,7 +87,7 @@ def test_each_reads_what_the_other_wrote(writer, reader, boot, paths):
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_nothing_stale(kind, boot, paths, tmp_path):
     """Every change of an input shows; a touched one is looked into."""
-    settle(boot)
+    settle()
     for name, change in CHANGES.items():
         for path in tmp_path.iterdir():
             if path not in paths and path.name != "folder":
@@ -99,7 +95,7 @@ def test_nothing_stale(kind, boot, paths, tmp_path):
         (tmp_path / "missing").unlink(missing_ok=True)
         (tmp_path / "file").write_text("content")
         (tmp_path / "folder/old").touch()
-        settle(boot)
+        settle()
         boot(kind, STORE, *paths)
         assert "[[:hit" in boot(kind, FETCH, *paths)
         change(tmp_path)
@@ -108,10 +104,10 @@ def test_nothing_stale(kind, boot, paths, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_touched_files_are_compared_and_stored_again(kind, boot, paths):
-    settle(boot)
+    settle()
     boot(kind, STORE, *paths)
     paths[0].touch()
-    settle(boot)
+    settle()
     assert "[[:revalidated" in boot(kind, FETCH, *paths)
     assert "[[:hit" in boot(kind, FETCH, *paths)
 

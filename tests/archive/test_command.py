@@ -124,8 +124,8 @@ def test_build_overwrites_nothing_but_archives(program, place):
     before = {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in program.rglob("*")}
     output = "notes" if place == "notes.building" else place
     done = snapboot("archive", "build", "-o", output, "--", "ruby", "-Ipath", "app.rb", cwd=program)
-    assert done.returncode == 2 and f"{there} should be a boot archive, or not be there yet, but it" in done.stderr, done.stderr
-    assert "left alone" in done.stderr and "-o" in done.stderr
+    assert done.returncode == 2 and f"{there} should be a boot archive, or not exist yet, but it" in done.stderr, done.stderr
+    assert "Nothing was written and the file is unchanged" in done.stderr and "-o" in done.stderr
     assert {path: path.read_bytes() if path.is_file() else path.lstat().st_mode for path in program.rglob("*")} == before
 
 
@@ -193,6 +193,6 @@ def test_what_is_no_archive_is_named(program, words):
     (program / "notes").write_text("something else altogether\n")
     done = snapboot("archive", *words, "notes", cwd=program)
     assert done.returncode == 2
-    assert "starts with something else" in done.stderr
+    assert "its first bytes are not those of one" in done.stderr
     assert (program / "notes").read_text() == "something else altogether\n"
     assert snapboot("archive", *words, "missing", cwd=program).returncode == 2

@@ -7,12 +7,11 @@ data/calls.rb is about the calls themselves: arguments, changes of files, progra
 import functools
 import pathlib
 import subprocess
-import time
 
 import pytest
+from common.waiting import settle
 
 from .rubies import KINDS, SETUP, OnJvm, archive_options
-from .test_require import SETTLED_SECONDS
 
 PROGRAMS = pathlib.Path(__file__).parent / "data"
 RANDOM_DOCUMENTS, SEED = 30, 1
@@ -24,7 +23,7 @@ def documents(rubies, tmp_path_factory):
     directory = tmp_path_factory.mktemp("documents")
     words = [rubies("cruby").command, PROGRAMS / "make_documents.rb", directory, str(RANDOM_DOCUMENTS), str(SEED)]
     subprocess.run(words, check=True)
-    time.sleep(SETTLED_SECONDS)
+    settle()
     return directory
 
 
@@ -89,7 +88,7 @@ def test_same_calls(kind, boot, tmp_path):
     directory = tmp_path / "program"
     directory.mkdir()
     boot(kind.name, directory, [PROGRAMS / "calls.rb", directory])  # writes the files
-    time.sleep(SETTLED_SECONDS)
+    settle()
     expected = boot(kind.name, directory, [PROGRAMS / "calls.rb", directory])
     for name, result, _ in boots(kind, boot, "calls.rb", directory, tmp_path):
         assert differences(result, expected) == [], name

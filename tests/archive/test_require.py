@@ -13,10 +13,10 @@ import difflib
 import pathlib
 import re
 import subprocess
-import time
 import tomllib
 
 import pytest
+from common.waiting import settle
 
 from .rubies import KINDS, archive_options, environment
 
@@ -34,7 +34,6 @@ UNIMPORTANT = (
     r"`require': (?=wrong)",
     r"(?<=frozen Array: )\[.*",
 )
-SETTLED_SECONDS = 0.05  # what has only just changed is not stored
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +84,7 @@ def shell(script, directory):
     """Run a case's shell script in its directory, then wait until times can tell the next change from it."""
     if script:
         subprocess.run(["sh", "-ec", script], cwd=directory, env=environment(), check=True, timeout=600)
-    time.sleep(SETTLED_SECONDS)
+    settle()
 
 
 def shown(result, directory):

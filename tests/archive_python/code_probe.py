@@ -1,8 +1,8 @@
 """Compares the code that an archive has with what Python compiles, object by object.
 
-Arguments: `keep` or `compare`, the folder of the archive's Python part, then source files. `keep` has the archive that
-SNAPBOOT_ARCHIVE names keep their code. `compare`, in another process, prints each difference, and ends with a line of how many
-files were compared.
+Arguments: `keep`, `keep unknown` or `compare`, the folder of the archive's Python part, then source files. `keep` has the archive that
+SNAPBOOT_ARCHIVE names keep their code; `keep unknown` does so as in a Python whose layout is unknown. `compare`, in another process,
+prints each difference, and ends with a line of how many files were compared.
 """
 
 import _imp
@@ -10,15 +10,25 @@ import ctypes
 import dis
 import sys
 
-FIELDS = [name for name in dir(type((lambda: 0).__code__)) if name.startswith("co_") and name not in ("co_lnotab", "co_consts")]
+CODE = type((lambda: 0).__code__)
+FIELDS = [name for name in dir(CODE) if name.startswith("co_") and name not in ("co_lnotab", "co_consts")]
 
 
-def native(folder):
+class Unknown:
+    """Code whose fields lie in other places: an object of that size, with the attributes of code."""
+
+    __slots__ = tuple("field_%d" % number for number in range((CODE.__basicsize__ - object.__basicsize__) // 8))
+
+    def __getattr__(self, name):
+        return getattr(native.__code__, name)
+
+
+def native(folder, sample):
     names = {"__name__": "snapboot.archive.imports", "__file__": folder + "/imports.py"}
     with open(names["__file__"], encoding="utf-8") as file:
         exec(compile(file.read(), names["__file__"], "exec"), names)
     library = names["load_library"](folder)
-    reason = library.open("/program", names["description"](), _imp.extension_suffixes(), names["tag"](), native.__code__)
+    reason = library.open("/program", names["description"](), _imp.extension_suffixes(), names["tag"](), sample)
     if reason is not None:
         raise SystemExit(reason)
     return library
@@ -77,7 +87,7 @@ def differences(path, one, other):
 
 
 def main(what, folder, *paths):
-    library = native(folder)
+    library = native(folder, Unknown() if what == "keep unknown" else native.__code__)
     count = 0
     for path in paths:
         try:
@@ -85,7 +95,7 @@ def main(what, folder, *paths):
         except (SyntaxError, ValueError):
             continue
         source = library.source_at(path)
-        if what == "keep":
+        if what.startswith("keep"):
             source.keep(code, None, path)
             continue
         loaded = source.load(path)

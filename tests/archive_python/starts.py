@@ -9,27 +9,22 @@ import re
 import shutil
 import subprocess
 import tempfile
-import time
 
-from common import support
+from common import pythons, support
+from common.waiting import settle
 
 RUN = support.ROOT / "python/snapboot/archive/run"
-# Those that have a boot archive: PYTHONS in crates/runtime probe.rs.
-VERSIONS = [(3, minor) for minor in range(8, 16)]
 
 
 @functools.cache
 def interpreters():
     """(major, minor) -> path of an interpreter: pyenv's, else those on the PATH."""
-    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
-    by_number = sorted(pyenv.glob("3.*/bin/python"), key=lambda path: [int(n) for n in re.findall(r"\d+", str(path))])
-    on_path = [shutil.which("python%d.%d" % version) for version in VERSIONS]
     found = {}
-    for path in [*filter(None, on_path), *by_number, support.PYTHON]:
+    for path in [*pythons.candidates(), support.PYTHON]:
         code = "import sys; print(*sys.version_info[:2], getattr(sys, 'abiflags', '') + '.')"
         told = subprocess.run([path, "-I", "-c", code], capture_output=True, text=True)
         words = told.stdout.split()
-        if told.returncode == 0 and words[2] == "." and (int(words[0]), int(words[1])) in VERSIONS:
+        if told.returncode == 0 and words[2] == "." and (int(words[0]), int(words[1])) in pythons.VERSIONS:
             found[int(words[0]), int(words[1])] = os.path.realpath(path)
     return found
 
@@ -116,11 +111,6 @@ def normal(text):
     text = re.sub(r"\b0x[0-9a-f]{6,}\b", "ADDRESS", text)
     # Who looks at the frames of imports sees a line of another file in one of them.
     return re.sub(r'(_bootstrap_external>(?:", line |\())\d+', "\\1N", text)
-
-
-def settle():
-    """Wait until what was just written is old enough to be stored."""
-    time.sleep(0.03)
 
 
 def write(folder, files):

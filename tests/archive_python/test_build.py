@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 from common import support
+from common.waiting import settle
 
 from . import starts
 
@@ -26,7 +27,7 @@ SERVED = {"SNAPBOOT_ARCHIVE_READONLY": "1", "SNAPBOOT_ARCHIVE_PATTERNS": "off", 
 def program(tmp_path):
     folder = tmp_path / "program"
     starts.write(folder, FILES)
-    starts.settle()
+    settle()
     return starts.Starts(support.PYTHON, folder, tmp_path / "built.archive")
 
 

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 
 import pytest
+from common.waiting import settle
 
 from . import cases as table
 from . import starts
@@ -55,7 +56,7 @@ def test_same(version, name, tmp_path):
         if row.prepare:
             done = subprocess.run([python, "-I", "-c", row.prepare], cwd=folder, capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
-        starts.settle()
+        settle()
 
     def start(how):
         if row.between:

@@ -11,6 +11,7 @@ import subprocess
 
 import pytest
 from common import support
+from common.waiting import settle
 
 from . import programs, starts
 
@@ -214,7 +215,7 @@ def changed(program, change, state, walk):
     except FileNotFoundError:
         walk.append(f"{change.__name__} had nothing to change")
     if state.random() < 0.5:
-        starts.settle()
+        settle()
     return program.compared(["main.py"], "; ".join(walk)).status == 3
 
 
@@ -250,7 +251,7 @@ def test_harmless_changes_leave_it_of_use(tmp_path):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1").warm(["main.py"])
     for change in (touch, unrelated):
         change(program.folder, random.Random(1))
-        starts.settle()
+        settle()
         program.compared(["main.py"], change.__name__)
         _, counts = program.counted(["main.py"])
         assert counts["hits"] > 10 and not counts["misses"] + counts["stale"], (change.__name__, counts)
@@ -281,7 +282,7 @@ def test_options_share_an_archive(tmp_path):
     program = programs.made(tmp_path)
     (program.folder / "main.py").write_text(programs.MAIN.replace("sys.exit(3)", "import odd; print(odd.f())"))
     (program.folder / "late/odd.py").write_text("def f():\n    'doc'\n    return f.__doc__, __debug__, list(f.__code__.co_lines())\n")
-    starts.settle()
+    settle()
     for _ in range(2):
         for options in ([], ["-O"], ["-OO"], ["-X", "no_debug_ranges"], ["-X", "dev"], ["-X", "utf8"], ["-b"], ["-d"]):
             program.compared([*options, "main.py"], str(options), times=1)
@@ -306,6 +307,6 @@ def test_the_working_directory_changes(move, version, tmp_path):
         code += [f"import {name}; del sys.modules[{name!r}]" for name in names]
         code.append(MOVES[move].format(str(tmp_path / place)))
     program = starts.Starts(python, tmp_path / "here")
-    starts.settle()
+    settle()
     result = program.compared(["-c", "\n".join([*code, "import beta"])], times=3)
     assert result.out.split() == ["here"] * 3 + ["there"] * 3 + ["here"] * 3 + ["there"], result

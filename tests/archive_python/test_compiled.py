@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from common import support
+from common import pythons, support
 
 from . import starts
 
@@ -48,7 +48,7 @@ def tree(tmp_path_factory):
     return Tree(tmp_path_factory.mktemp("tree"))
 
 
-@pytest.mark.parametrize("version", starts.VERSIONS)
+@pytest.mark.parametrize("version", pythons.VERSIONS)
 def test_installed(version, tree):
     python = starts.interpreters().get(version) or pytest.skip("there is no Python %d.%d" % version)
     own = {"sitecustomize.py", "imports.py", "collector.py", "patterns.py", "metadata.py"}

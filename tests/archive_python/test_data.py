@@ -3,11 +3,11 @@
 import json
 import os
 import sys
-import time
 
 import pytest
 import workloads
 from common import support
+from common.waiting import settle
 
 pytestmark = pytest.mark.sample(2)
 
@@ -18,18 +18,18 @@ SERVES_TOML = sys.version_info < (3, 15)
 HEAD = """
 import datetime, gzip, io, json, sys
 from collections import OrderedDict
-def tell(value, seen):
+def described(value, seen):
     if isinstance(value, (dict, list, tuple)):
         if id(value) in seen:
             return "the same as %d" % seen[id(value)]
         seen[id(value)] = len(seen)
     if isinstance(value, dict):
-        return "%s(%s)" % (type(value).__name__, ", ".join(tell(k, seen) + ": " + tell(v, seen) for k, v in value.items()))
+        return "%s(%s)" % (type(value).__name__, ", ".join(described(k, seen) + ": " + described(v, seen) for k, v in value.items()))
     if isinstance(value, (list, tuple)):
-        return "%s(%s)" % (type(value).__name__, ", ".join(tell(one, seen) for one in value))
+        return "%s(%s)" % (type(value).__name__, ", ".join(described(one, seen) for one in value))
     return "%s %r" % (type(value).__name__, value)
 def show(value):
-    print(tell(value, {}))
+    print(described(value, {}))
     # Equal strings are one object in what the archive gives: nothing but this shows where it comes from.
     print("from the archive" if value["twin"] is value["Twin"] else "parsed", file=sys.stderr)
 """
@@ -73,7 +73,7 @@ class Program:
         """Write a file, and wait until it is old enough to be kept."""
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        time.sleep(0.05)
+        settle()
 
     def ordinary(self):
         """What an ordinary start prints."""

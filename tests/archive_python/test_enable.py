@@ -7,8 +7,7 @@ import subprocess
 
 import pytest
 from common import support
-
-from . import starts
+from common.waiting import settle
 
 # The codec by which `site` reads .pth files is there from CPython 3.13 on: see docs/limits/archive.md.
 PROGRAM = """\
@@ -53,7 +52,7 @@ def environment(tmp_path):
 def test_enabled_and_disabled(environment):
     ordinary, served = environment.start()
     assert ordinary[0] == 0 and served is None
-    starts.settle()
+    settle()
     told = environment.snapboot("enable", environment.folder)
     assert told.status == 0 and FILE in told.out, told
     assert environment.start() == (ordinary, 0)

@@ -12,6 +12,7 @@ from archive.boots import test_damage as damage
 from archive.boots import test_faults as faults
 from common import support
 from common.system_calls import WITHOUT_THREAD, calls, killed_before, thinned
+from common.waiting import settle
 
 from . import programs, starts
 
@@ -52,7 +53,7 @@ def test_damaged_archives(program):
 def test_a_writer_killed_before_each_change(tmp_path):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1")
     (program.folder / "main.py").write_text(programs.MAIN.replace("sys.exit(3)", ""))
-    starts.settle()
+    settle()
     ordinary = program.ordinary(MAIN)
     environment = {**support.environment(**program.variables), "SNAPBOOT_ARCHIVE": str(program.archive)}
     environment["PYTHONPATH"] = f"{starts.RUN}:{environment['PYTHONPATH']}"
@@ -73,7 +74,7 @@ def test_a_writer_killed_before_each_change(tmp_path):
 @pytest.mark.fault("the disk is full when an archive is made or added to", "the boots are right; no empty or partial file is left")
 def test_a_full_disk(tmp_path, room):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1")
-    starts.settle()
+    settle()
     ordinary = program.ordinary(MAIN)
     script = support.in_mount_namespace(faults.FULL, str(4096 * (2 + room)), str(program.place), "/nowhere", program.python, "main.py")
     environment = {**support.environment(**program.variables), "SNAPBOOT_ARCHIVE": str(program.archive)}
@@ -86,7 +87,7 @@ def test_a_full_disk(tmp_path, room):
 @pytest.mark.fault("a process may not write files of the archive's size (ulimit -f)", "the boots are right; no empty file is left")
 def test_limits(tmp_path, limit):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1")
-    starts.settle()
+    settle()
     program.python, python = "sh", program.python
     program.compared(["-c", f'ulimit {limit}; exec "$0" "$@"', python, "main.py"], limit, times=3)
     assert not program.archive.exists() or program.archive.stat().st_size > 4096
@@ -95,7 +96,7 @@ def test_limits(tmp_path, limit):
 @pytest.mark.fault("twenty boots at once fill the same archive", "all are right, and nothing is lost")
 def test_a_crowd_fills_one_archive(tmp_path):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1")
-    starts.settle()
+    settle()
     ordinary = program.ordinary(MAIN)
     for round in range(3):
         if round == 1:  # while a source changes
@@ -103,7 +104,7 @@ def test_a_crowd_fills_one_archive(tmp_path):
             ordinary = program.ordinary(MAIN)
         for ended in crowd(program):
             starts.same(ordinary, ended, "a start among many")
-        starts.settle()
+        settle()
     program.with_archive(MAIN)
     assert used(program)
     assert [path.name for path in program.place.iterdir()] == ["boot.archive"]
@@ -140,7 +141,7 @@ WAITING = "import first, re, package.inner\nprint('ready', flush=True)\nimport s
 @pytest.mark.fault("the archive is removed or replaced while a program that uses it is running", "the program goes on as ever")
 def test_an_archive_taken_from_a_running_program(program, deed):
     (program.folder / "main.py").write_text(WAITING + programs.MAIN)
-    starts.settle()
+    settle()
     ordinary = program.ordinary(MAIN)
     environment = {**support.environment(**program.variables), "SNAPBOOT_ARCHIVE": str(program.archive)}
     environment["PYTHONPATH"] = f"{starts.RUN}:{environment['PYTHONPATH']}"
@@ -160,7 +161,7 @@ def test_a_read_only_archive(program):
     program.variables["SNAPBOOT_ARCHIVE_READONLY"] = "1"
     assert used(program)
     (program.folder / "late/first.py").write_text("TEXT = 'bb first'\n")
-    starts.settle()
+    settle()
     assert "bb first" in program.compared(MAIN, "an edit").out
     assert (program.archive.read_bytes(), program.archive.stat().st_mtime_ns) == before
 
@@ -182,7 +183,7 @@ def test_a_read_only_archive(program):
 @pytest.mark.fault("the variables name a place where no archive can be, or nonsense", "the boots are right")
 def test_variables_that_lead_nowhere(tmp_path, variables):
     program = programs.made(tmp_path, PYTHONDONTWRITEBYTECODE="1", HOME=str(tmp_path / "home"))
-    starts.settle()
+    settle()
     ordinary = program.ordinary(MAIN)
     for _ in range(2):
         starts.same(ordinary, program.with_archive(MAIN, variables), str(variables))
@@ -221,7 +222,7 @@ def test_memory_does_not_grow(tmp_path, what):
     """What a program does again and again costs no more memory each time, whether its archive has the answer or not."""
     program = programs.made(tmp_path)
     (program.folder / "main.py").write_text(SHOW + REPEATED[what] + "\nprint('repeated')\n")
-    starts.settle()
+    settle()
     for _ in range(2):
         result = program.with_archive(MAIN)
         assert (result.status, result.out) == (0, "repeated\n"), result

@@ -5,7 +5,8 @@ import os
 import subprocess
 
 import pytest
-from common import support
+from common import pythons, support
+from common.waiting import settle
 
 from . import starts
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.sample(2)
 MAIN = """\
 import importlib.metadata, sys, warnings
 warnings.simplefilter("ignore")
-def tell(point):
+def show_point(point):
     of = getattr(point, "dist", None)
     alike = type(point)(point.name, point.value, point.group)
     print(" ", type(point), repr(point), point == alike, hash(point) == hash(alike), getattr(point, "__dict__", {}).keys())
@@ -25,7 +26,7 @@ print(type(found), type(found).__mro__)
 for group, points in dict.items(found) if isinstance(found, dict) else [("all", found)]:
     print(group, type(points), len(points))
     for point in list(tuple(points)):
-        tell(point)
+        show_point(point)
 for distribution in importlib.metadata.distributions(path=[sys.path[0]]):
     points = distribution.entry_points
     print(type(points), points == distribution.entry_points, points is distribution.entry_points, points)
@@ -44,12 +45,12 @@ FILES = {
 }
 
 
-@pytest.fixture(params=starts.VERSIONS)
+@pytest.fixture(params=pythons.VERSIONS)
 def program(request, tmp_path):
     """A program on each CPython, with its distributions beside it."""
     python = starts.interpreters().get(request.param) or pytest.skip("there is no Python %d.%d" % request.param)
     starts.write(tmp_path / "app", FILES)
-    starts.settle()
+    settle()
     return starts.Starts(python, tmp_path / "app")
 
 
@@ -102,7 +103,7 @@ def test_it_is_used(program):
         "    if event == 'open' and str(arguments[0]).startswith(sys.path[0]) and os.path.exists(arguments[0]): seen.add(arguments[0])\n"
         "sys.addaudithook(hook)\nimportlib.metadata.entry_points()\nprint(len(seen))\n"
     )
-    starts.settle()
+    settle()
     ordinary = int(program.ordinary(["open.py"]).out)
     assert ordinary == 4
     assert int(program.with_archive(["open.py"], off).out) == ordinary
@@ -130,7 +131,7 @@ REPLACED = {
 def chosen():
     """Each on the newest version, and on a third of the others."""
     for number, what in enumerate(REPLACED):
-        for version in starts.VERSIONS:
+        for version in pythons.VERSIONS:
             if version == max(starts.interpreters()) or (version[1] + number) % 3 == 0:
                 yield what, version
 
@@ -149,6 +150,6 @@ def test_errors_are_the_same(program):
     bad = program.folder / "two_parts-2.dist-info/entry_points.txt"
     for content in (b"[a]\nb = \xff\n", b"no section\n[a]\nb = %c\n"):
         bad.write_bytes(content)
-        starts.settle()
+        settle()
         (program.folder / "bad.py").write_text("import importlib.metadata as m\nprint(len(m.entry_points()))\n")
         program.compared(["bad.py"], str(content), times=3)

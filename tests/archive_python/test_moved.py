@@ -2,6 +2,8 @@
 
 import shutil
 
+from common.waiting import settle
+
 from . import starts
 
 MAIN = "import one, two, three, four, five\nprint(five.f.__code__.co_filename, five.__file__, five.f.__code__.co_consts)\nfive.f()\n"
@@ -15,7 +17,7 @@ def test_code_names_its_file(tmp_path):
     starts.write(tmp_path / "app", FILES)
     before = starts.Starts(python, tmp_path / "app", archive=archive).warm(["main.py"])
     shutil.copytree(before.folder, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
-    starts.settle()
+    settle()
     after = starts.Starts(python, tmp_path / "copy", archive=archive)
     after.compared(["main.py"], "the copy", times=3)
     before.compared(["main.py"], "the original", times=2)

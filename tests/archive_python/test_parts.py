@@ -5,11 +5,12 @@ import json
 import subprocess
 
 import pytest
-from common import support
+from common import pythons, support
+from common.waiting import settle
 
 from . import programs, starts
 
-PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
+PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit")
 BY_KIND = {"code": "code", "directory": "lookups", "memo": "patterns"}
 
 
@@ -35,7 +36,7 @@ def test_combinations(program):
     ordinary = program.ordinary(["main.py"])
     ordinary = program.ordinary(["main.py"])
     assert ordinary.status == 3 and "last words" in ordinary.out, ordinary
-    starts.settle()
+    settle()
     stored = [off for number in range(4) for off in itertools.combinations(PARTS[:3], number)]
     for off in [*stored, *((part,) for part in PARTS[3:]), PARTS]:
         program.archive.unlink(missing_ok=True)
@@ -55,19 +56,19 @@ def test_what_is_there_is_not_used(program):
 @pytest.mark.parametrize("value", ["0", "off"])
 def test_values(value, program):
     """`off` and `0` switch off; what is not known is named, and counts as not set."""
-    starts.settle()
+    settle()
     program.ordinary(["main.py"])
     result = program.with_archive(["main.py"], {"SNAPBOOT_ARCHIVE_PATTERNS": value, "SNAPBOOT_LOG": "1"})
     assert "snapboot" not in result.err, result
-    starts.settle()
+    settle()
     result = program.with_archive(["main.py"], {"SNAPBOOT_ARCHIVE_PATTERNS": value, "SNAPBOOT_LOG": "1"})
     assert parts_in(program.archive) == {"code", "lookups"}
     result = program.with_archive(["main.py"], {"SNAPBOOT_ARCHIVE_PATTERNS": "no", "SNAPBOOT_LOG": "1"})
-    assert "snapboot: SNAPBOOT_ARCHIVE_PATTERNS was expected to be on or off, not no: it counts as not set\n" in result.err
+    assert "snapboot: SNAPBOOT_ARCHIVE_PATTERNS was expected to be on or off, not no: it is ignored\n" in result.err
     assert parts_in(program.archive) == {"code", "lookups", "patterns"}
 
 
-@pytest.mark.parametrize("version", starts.VERSIONS)
+@pytest.mark.parametrize("version", pythons.VERSIONS)
 @pytest.mark.parametrize("library", ["re", "json"])
 def test_it_is_opened_in_the_middle_of_any_import(library, version, tmp_path):
     """Also of the modules that a part waits for: most scripts of installed tools begin with `import re`."""

@@ -4,7 +4,8 @@ import json
 import os
 
 import pytest
-from common import support
+from common import pythons, support
+from common.waiting import settle
 
 from . import starts
 
@@ -22,7 +23,7 @@ def patterns(archive):
     return [name for name in names if "[a-f]+" in name]
 
 
-OLDEST_AND_NEWEST = [starts.VERSIONS[0], max(starts.interpreters(), default=starts.VERSIONS[-1])]
+OLDEST_AND_NEWEST = [pythons.VERSIONS[0], max(starts.interpreters(), default=pythons.VERSIONS[-1])]
 
 
 @pytest.mark.parametrize("version", OLDEST_AND_NEWEST, ids="{0[0]}.{0[1]}".format)
@@ -31,7 +32,7 @@ def test_patterns_that_differ_are_not_kept_for_ever(version, tmp_path):
         pytest.skip("CPython %d.%d is not installed here" % version)
     starts.write(tmp_path / "app", FILES)
     program = starts.Starts(starts.interpreters()[version], tmp_path / "app")
-    starts.settle()
+    settle()
     seen = []
     for _ in range(6):
         program.compared(["main.py"], times=1)

@@ -1,6 +1,7 @@
 """A warm start takes modules from the archive: without this the other tests could pass with an archive that is never used."""
 
 import pytest
+from common.waiting import settle
 
 from . import starts
 
@@ -33,7 +34,7 @@ FILES = {
 def test_warm_starts_open_no_module(version, tmp_path):
     starts.write(tmp_path / "app", FILES)
     program = starts.Starts(starts.interpreters()[version], tmp_path / "app", PYTHONDONTWRITEBYTECODE="1")
-    starts.settle()
+    settle()
     for _ in range(2):
         result = program.with_archive(["main.py"])
     expected = dict.fromkeys(["five", "package", "inner", "colorsys"], "Source")

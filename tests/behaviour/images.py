@@ -49,20 +49,21 @@ class Images:
         self.shared = {}
         self.last = (None, None)
 
-    def of(self, command, preload, env, cwd, for_case=None):
-        """The image of a command. `for_case`: names the case that it is for, unless it is for many. Raises CannotFreeze."""
+    def image_of(self, command, preload, env, cwd, for_case=None, options=()):
+        """The image of a command. `for_case`: names the case that it is for, unless it is for many; with these options. Raises
+        CannotFreeze."""
         key = (tuple(command), tuple(preload), for_case)
         if for_case is None:
             if key not in self.shared:
                 self.shared[key] = self._freeze(f"{len(self.shared)}.img", command, preload, env, cwd)
             return self.shared[key]
         if self.last[0] != key:
-            self.last = (key, self._freeze("case.img", command, preload, env, cwd))
+            self.last = (key, self._freeze("case.img", command, preload, env, cwd, options))
         return self.last[1]
 
-    def _freeze(self, name, command, preload, env, cwd):
+    def _freeze(self, name, command, preload, env, cwd, options=()):
         image = self.folder / name
-        options = ["--preload", ",".join(preload)] if preload else []
+        options = [*options, "--preload", ",".join(preload)] if preload else [*options]
         options += shlex.split(os.environ.get("SNAPBOOT_FREEZE_OPTIONS", ""))
         done = subprocess.run(
             [SNAPBOOT, "freeze", "-o", image, *options, "--", *command],

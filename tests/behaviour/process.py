@@ -4,7 +4,6 @@ import dataclasses
 import errno
 import fcntl
 import os
-import pathlib
 import pty
 import select
 import signal
@@ -14,7 +13,8 @@ import tempfile
 import termios
 import time
 
-SECONDS = 600  # only what hangs takes so long, whatever else the machine does
+from common.waiting import LOOK, SECONDS, Rest
+
 ENDS = 5
 WINDOW = (33, 117)  # rows and columns: what no default would be
 
@@ -75,11 +75,14 @@ def run(argv, kind, folder, cwd=".", env=None, stdin=b"", signals=()):
 def _attend(process, streams, signals):
     ended = os.pidfd_open(process.pid)
     limit = time.monotonic() + SECONDS
+    rest = Rest(process.pid)
     try:
         while True:
-            streams.exchange(ended, 0.005 if signals else limit - time.monotonic())
-            if signals and signals[0]["after"].encode() in b"".join(streams.shown()) and _waits(process.pid):
-                _send(process.pid, streams, signals.pop(0))
+            streams.exchange(ended, LOOK if signals else limit - time.monotonic())
+            if signals and signals[0]["after"].encode() in b"".join(streams.shown()):
+                if rest.is_reached():  # a signal finds it where the case wants it
+                    _send(process.pid, streams, signals.pop(0))
+                    rest.forget()
             if select.select([ended], [], [], 0)[0]:
                 process.wait()
                 streams.exchange(None, 0)
@@ -88,13 +91,6 @@ def _attend(process, streams, signals):
                 raise Stuck(f"still running after {SECONDS} s; it showed {streams.shown()}")
     finally:
         os.close(ended)
-
-
-def _waits(pid):
-    """Whether the process has come to rest, so that a signal finds it where the case wants it."""
-    time.sleep(0.02)
-    stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "S"
 
 
 def _send(pid, streams, step):

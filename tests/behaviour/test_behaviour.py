@@ -7,6 +7,7 @@ import tempfile
 import zlib
 
 import pytest
+from common import support
 
 from . import process, table
 from .images import SNAPBOOT, CannotFreeze, Images, Unavailable, interpreters, with_packages
@@ -172,15 +173,22 @@ class Start:
         """The command and its arguments, as bytes."""
         return [os.fsencode(word) for word in self._command() + self._rest()] + self._expand(self.case.args)
 
+    def _bound(self):
+        """The options for an image of this case only: each of its starts has the same locale and search path, unless the case says so."""
+        changed = {*self.case.env, *self.case.unset}
+        varies = self.case.shell or any(name in ("LANG", "PYTHONPATH") or name.startswith("LC_") for name in changed)
+        return [] if varies else support.bound_to_variables(self.interpreter)
+
     def thawed(self, images):
         """The image and its arguments, as bytes."""
         self._lay_out()
-        image = images.of(
+        image = images.image_of(
             self._command(),
             self.case.preload,
             self.environment,
             self.folder,
             (self.interpreter, self.case.name, self.case.main) if self.case.frozen else None,
+            self._bound(),
         )
         return [os.fsencode(word) for word in [image, *self._rest()]] + self._expand(self.case.args)
 

@@ -10,7 +10,8 @@ import struct
 import termios
 import time
 
-SECONDS = 120
+from .waiting import SECONDS
+
 CODES = re.compile(rb"\x1b(\[[0-9;?<>=]*[a-zA-Z]|\][^\x07]*\x07|[=>78])|\x0f")
 CURSOR = b"\x1b[6n"  # "where is the cursor?"
 END = b"\0the end\0"  # no program shows it
@@ -21,6 +22,14 @@ INTERRUPTS = (b"\x03", b"\x1a")
 def is_edited(terminal):
     """Whether a line editor reads each key."""
     return not termios.tcgetattr(terminal)[3] & termios.ICANON
+
+
+def next_part(terminal):
+    """What a terminal shows next; nothing when its last user is gone."""
+    try:
+        return os.read(terminal, 4096)
+    except OSError:
+        return b""
 
 
 def talk(argv, env, steps):
@@ -46,11 +55,7 @@ def talk(argv, env, steps):
             if is_due and not ready and time.monotonic() < last:
                 continue
             assert ready, ("waited and saw nothing", steps[:1], all_shown + shown)
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not part:
+            if not (part := next_part(terminal)):
                 break
             os.write(terminal, b"\x1b[1;2R" * part.count(CURSOR))
             shown += part

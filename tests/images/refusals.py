@@ -63,9 +63,25 @@ PROGRAMS = {
         "sys.stdout.flush(); log = os.open(FOLDER + '/log', os.O_WRONLY | os.O_CREAT); os.dup2(log, 1); os.close(log)",
         ["descriptor 1 (standard output) was made ", "/log by the program", "main part"],
     ),
-    "a pair of unix sockets": (
-        "pair = socket.socketpair()",
-        ["a connected unix socket", "before_freeze"],
+    "a pair of unix sockets with bytes in it": (
+        "pair = socket.socketpair(); pair[0].send(b'unread')",
+        ["a unix socket with unread bytes in it", "ead them before the freeze"],
+    ),
+    "a unix socket whose peer is closed": (
+        "pair = socket.socketpair(); pair[1].close()",
+        ["a unix socket whose peer is in another process", "before_freeze"],
+    ),
+    "a pair of unix sockets of which one is open twice": (
+        "pair = socket.socketpair(); second = pair[0].dup()",
+        ["a unix socket whose peer is in another process, or which was duplicated", "before_freeze"],
+    ),
+    "a pair of unix sockets with options": (
+        "pair = socket.socketpair(); pair[1].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)",
+        ["a unix socket whose options the program has set", "before_freeze"],
+    ),
+    "a TCP socket with options": (
+        "new = socket.socket(); new.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)",
+        ["a socket whose options the program has set", "before_freeze"],
     ),
     "a bound unix socket": (
         """
@@ -78,7 +94,7 @@ PROGRAMS = {
         ["a listening unix socket", "/the.socket", "before_freeze"],
     ),
     "a netlink socket": (
-        "link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)",
+        "link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0); link.bind((0, 0))",
         ["netlink socket", "before_freeze"],
     ),
     "an epoll that watches a standard stream": (
@@ -101,13 +117,19 @@ PROGRAMS = {
         """,
         ["an epoll instance that watches", "was closed here and is open elsewhere", "before_freeze"],
     ),
-    "an inotify": ("number = done(libc.inotify_init1(0))", ["descriptor", "inotify", "before_freeze"]),
-    "a signalfd": (
-        "mask = (ctypes.c_ulong * 16)(); number = done(libc.signalfd(-1, mask, 0))",
-        ["descriptor", "signalfd", "before_freeze"],
+    "an inotify that watches": (
+        "number = done(libc.inotify_init1(0)); done(libc.inotify_add_watch(number, FOLDER.encode(), 2))",
+        ["descriptor", "an inotify instance that watches files", "after the freeze point"],
     ),
-    "a timerfd": ("number = done(libc.timerfd_create(1, 0))", ["descriptor", "timerfd", "before_freeze"]),
-    "a pidfd": ("number = done(libc.syscall(434, os.getpid(), 0))", ["descriptor", "pidfd", "before_freeze"]),
+    "a timerfd that runs": (
+        "number = done(libc.timerfd_create(1, 0)); "
+        "done(libc.timerfd_settime(number, 0, (ctypes.c_long * 4)(0, 0, 1000, 0), None))",
+        ["descriptor", "a timer that runs", "before_freeze"],
+    ),
+    "the pidfd of another process": (
+        "number = done(libc.syscall(434, os.getppid(), 0))",
+        ["descriptor", "pidfd of another process", "before_freeze"],
+    ),
     "an io_uring": (
         "parameters = (ctypes.c_char * 120)(); number = done(libc.syscall(425, 4, parameters))",
         ["descriptor", "io_uring", "before_freeze"],

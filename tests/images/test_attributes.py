@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from common import support
+from common import sources, support
 from common.support import ROOT
 
 from . import attributes
@@ -237,11 +237,10 @@ def test_what_a_child_sets_is_not_the_programs(tmp_path):
 
 
 def test_each_attribute_has_a_row():
-    source = (ROOT / "crates/inputs/src/attributes.rs").read_text()
-    table = re.findall(r'^    [A-Z]\w+ "([^"]+)" (\w+) (?:Call|File|Seen),$', source, re.MULTILINE)
+    table = sources.tables()["attributes"]
     rows = [row.name for row in [*REPEATED, *REFUSED, *ALONE]] + list(COMPARED_ONLY)
-    assert sorted(name for name, _ in table) == sorted(rows)
-    repeated = {name for name, kind in table if kind.startswith("Repeated")}
+    assert sorted(table) == sorted(rows)
+    repeated = {name for name, kind in table.items() if kind.startswith("Repeated")}
     assert repeated == {row.name for row in REPEATED}
-    assert {name for name, kind in table if kind == "RepeatedFromSame"} == {row.name for row in REPEATED if row.from_same}
+    assert {name for name, kind in table.items() if kind == "RepeatedFromSame"} == {row.name for row in REPEATED if row.from_same}
     assert all(os.path.exists(ROOT / test) for *_, test in attributes.ELSEWHERE)

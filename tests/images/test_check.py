@@ -48,7 +48,7 @@ def test_a_filter_that_refuses_what_freezing_needs(tmp_path, number):
     lines, status = checks(refusing(number))
     assert status == 1 and lines["recorder"]["state"] == "no", lines
     assert "cannot watch which files" in lines["recorder"]["reason"], lines
-    assert lines["seccomp"]["state"] == "note" and "in the way" in lines["seccomp"]["reason"], lines
+    assert lines["seccomp"]["state"] == "note" and "may forbid what freezing needs" in lines["seccomp"]["reason"], lines
     words = [support.SNAPBOOT, "freeze", "-o", tmp_path / "app.img", "--", support.PYTHON]
     refused = support.run([*refusing(number), *words], log=False)
     assert refused.status == 2 and "snapboot check" in refused.err and "unconfined" not in refused.err, refused
@@ -59,7 +59,7 @@ def test_folders_that_are_not_there(tmp_path):
     there.mkdir()
     env = support.environment(TMPDIR=str(tmp_path / "no"), XDG_CACHE_HOME=str(there))
     lines, _ = checks(env=env)
-    assert lines["temporary"]["state"] == "note" and "is not there" in lines["temporary"]["reason"], lines
+    assert lines["temporary"]["state"] == "note" and "does not exist" in lines["temporary"]["reason"], lines
     assert lines["store"]["state"] == "yes" and "made when" in lines["store"]["reason"], lines
     assert not list(there.iterdir())
     (there / "snapboot").write_text("")
@@ -76,4 +76,4 @@ def test_folders_that_cannot_be_written():
         pytest.skip("another user cannot reach the command")
     lines, _ = checks(before, env=env)
     assert "cannot be written" in lines["temporary"]["reason"], lines
-    assert lines["store"]["state"] == "note" and "is not there, and /var cannot be written" in lines["store"]["reason"], lines
+    assert lines["store"]["state"] == "note" and "does not exist, and /var cannot be written" in lines["store"]["reason"], lines

@@ -37,8 +37,8 @@ HOOKED = {
     "ruby": ("require 'snapboot'\nSnapboot.after_thaw { sleep 0.05 }\n", "hooked.rb:2"),
 }
 REFUSED = {
-    "python": "import socket\nkept = socket.socketpair()\n",
-    "ruby": "require 'socket'\nKEPT = UNIXSocket.pair\n",
+    "python": "import socket\nkept = socket.create_server(('127.0.0.1', 0))\n",
+    "ruby": "require 'socket'\nKEPT = TCPServer.new('127.0.0.1', 0)\n",
 }
 NO_ARGUMENTS = ("--no-freeze", "--no-archive", "-n", "1")
 
@@ -168,7 +168,7 @@ def test_an_image_tells_of_its_hooks_by_name(language, tmp_path):
 
 def test_what_stands_in_the_way_is_said(language, tmp_path):
     (tmp_path / ("kept" + language.ending)).write_text(REFUSED[language.name])
-    load = {"python": "import kept\n", "ruby": "require_relative 'kept'\nKEPT.first.fileno\n"}[language.name]
+    load = {"python": "import kept\n", "ruby": "require_relative 'kept'\nKEPT.fileno\n"}[language.name]
     (tmp_path / ("app" + language.ending)).write_text(load)
     result = explained([language.program, "app" + language.ending], "--no-archive", "-n", "1", cwd=tmp_path)
     assert result.status == 0, result

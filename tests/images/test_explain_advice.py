@@ -43,7 +43,10 @@ def test_the_commands_advised_make_a_start_that_loads_less(language, tmp_path):
 
 
 # What keeps a socket cannot be frozen. What else it loads takes long to compile, which Python does at each start where it may keep nothing.
-KEPT = {"python": "import socket\nkept = socket.socketpair()\n", "ruby": "require 'socket'\nKEPT = UNIXSocket.pair\n"}
+KEPT = {
+    "python": "import socket\nkept = socket.create_server(('127.0.0.1', 0))\n",
+    "ruby": "require 'socket'\nKEPT = TCPServer.new('127.0.0.1', 0)\n",
+}
 LARGE = {
     "python": "".join(f"def function_{number}(one):\n    return [one, {number}, *range({number})]\n" for number in range(4000)),
     "ruby": "".join(f"def method_{number}(one)\n  [one, {number}, *(1..{number})]\nend\n" for number in range(8000)),

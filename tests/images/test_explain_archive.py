@@ -154,7 +154,7 @@ def test_where_there_is_no_archive_one_line_says_why(language, program, tmp_path
     [
         ([support.PYTHON, "-c", "1"], "loads so little"),
         ([support.PYTHON, "-I", "-c", "import json.tool"], "-I, -E, -S"),
-        pytest.param([languages.RUBY.program, "--disable=rubyopt", "-e", "1"], "from within", marks=support.needs_ruby),
+        pytest.param([languages.RUBY.program, "--disable=rubyopt", "-e", "1"], "could not record", marks=support.needs_ruby),
     ],
 )
 def test_a_start_that_has_none_says_why(command, why):
@@ -187,7 +187,7 @@ def test_starts_of_saved_reports_are_compared_by_their_kind(language, program, t
     assert result.out.splitlines()[0].split() == ["A,", "with", "archive", "B,", "with", "archive"]
     assert {line.split("ms")[2].strip() for line in differing(result)} == {"+0.00"}, result
     none = compared("thawed")
-    assert none.status == 2 and "tells of 2 starts: ordinary, with archive" in none.err, none
+    assert none.status == 2 and "should have a start that is thawed, but it has 2 starts: ordinary, with archive" in none.err, none
 
 
 @languages.both

@@ -75,7 +75,7 @@ ENDS = {
 LOADS_IT = {"python": "import json\nimport dies\n", "ruby": "require 'json'\nrequire_relative 'dies'\n"}
 
 
-def told(command, *options, cwd=None):
+def parts_and_advice(command, *options, cwd=None):
     alone = ["--no-freeze", "--no-archive", "-n", "1"]
     result = support.run([support.SNAPBOOT, "explain", "--json", *alone, *options, "--", *command], cwd=cwd, log=False)
     assert result.status == 0, result
@@ -88,7 +88,7 @@ def told(command, *options, cwd=None):
 def test_a_process_that_ends_early_tells_first(language, end, tmp_path):
     (tmp_path / ("dies" + language.ending)).write_text(ENDS[language.name][end])
     (tmp_path / ("app" + language.ending)).write_text(LOADS_IT[language.name])
-    parts, advice = told([language.program, "app" + language.ending], cwd=tmp_path)
+    parts, advice = parts_and_advice([language.program, "app" + language.ending], cwd=tmp_path)
     names = [part["name"].rpartition("/")[2] for part in parts if part["cat"] == "body"]
     assert {"json", "dies"} <= set(names)
     executed = [part["name"] for part in parts if part["name"].startswith("executed: ")]
@@ -102,15 +102,15 @@ def test_a_python_that_ignores_its_environment_is_told_of_from_outside():
         ([support.PYTHON, "-S", "-c", "import json.tool"], "-S"),
         ([support.PYTHON, "-c", "import os, json.tool; os.kill(os.getpid(), 9)"], "signal 9"),
     ]:
-        parts, _ = told(command, "--allow-failure")
+        parts, _ = parts_and_advice(command, "--allow-failure")
         assert "json.tool" in [part["name"] for part in parts]
         assert why in parts[0]["args"]["detail"]
 
 
 @support.needs_ruby
 def test_a_ruby_that_ignores_its_environment_is_told_of_as_a_whole():
-    parts, _ = told([support.RUBY, "--disable=rubyopt", "-e", "1"])
-    assert "Only the whole" in parts[0]["args"]["detail"] and [part["name"] for part in parts[1:]] == ["not told apart"]
+    parts, _ = parts_and_advice([support.RUBY, "--disable=rubyopt", "-e", "1"])
+    assert "Only the whole" in parts[0]["args"]["detail"] and [part["name"] for part in parts[1:]] == ["not broken down"]
 
 
 @pytest.mark.parametrize("option", ["--no-freeze", "--quiet"])
@@ -126,5 +126,5 @@ def test_an_interrupted_explanation_leaves_nothing_behind(option, tmp_path):
         with open(tmp_path / "begun"):
             pass
         os.killpg(process.pid, signal.SIGINT)
-        assert process.wait(30) == -signal.SIGINT
+        assert process.wait(support.SECONDS) == -signal.SIGINT
     assert not list((tmp_path / "temporary").iterdir())

@@ -7,11 +7,11 @@ import resource
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 from common import support
 from common.image_file import ImageFile
+from common.waiting import settle
 
 pytestmark = pytest.mark.sample(3, whole=True)
 
@@ -387,7 +387,7 @@ def test_an_address_space_that_is_not_randomised(program, image):
 def test_images_age_well(program, image):
     """Access times and a changed mode of an input are no change of it; what matters is content."""
     folder, env = program
-    time.sleep(0.01)
+    settle()  # so that the next access time is another one
     (folder / "helper.py").read_text()
     assert support.thawed([image, *ASK], env=env).out == "first!\n"
     for change in (lambda: (folder / "helper.py").chmod(0o600), lambda: os.utime(folder / "helper.py")):

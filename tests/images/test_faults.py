@@ -8,16 +8,15 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
-from common import support
+from common import sources, support
 from common.system_calls import calls, killed_before, thinned
 
 pytestmark = pytest.mark.sample(2, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
-FREEZER_POINTS = re.findall(r'fault_point\(directory, b"(.*)"\)', (support.ROOT / "crates/freezer/src/capture.rs").read_text())
+FREEZER_POINTS = sources.crates()[support.ROOT / "crates/freezer/src/capture.rs"].texts(receiver="fault_point")
 
 
 @pytest.fixture
@@ -55,7 +54,6 @@ def test_a_freeze_killed_before_each_change(program, tmp_path):
         assert support.thawed([image, *ASK], env=env).out == "1\n", line
         assert len([other for other in names(folder) if "freezing" in other]) <= 2, (line, names(folder))
         renamed = renamed or name.startswith("rename")
-    time.sleep(2.1)  # a control directory is given two seconds to be locked by whoever made it
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
     assert names(folder) == ["app.img", "helper.py"]
 
@@ -177,6 +175,5 @@ def test_killed_freezes_at_once_and_thaws(program):
     while any(process.poll() is None for process in running):
         assert support.thawed([image, *ASK], env=env).out == "1\n"
     assert [process.returncode for process in running] == [-signal.SIGKILL] * (len(points) - 1) + [0]
-    time.sleep(2.1)
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
     assert names(folder) == ["app.img", "helper.py"]

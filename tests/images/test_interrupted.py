@@ -6,20 +6,20 @@ by the next freeze.
 
 import os
 import random
-import re
 import resource
 import signal
 import subprocess
 import time
 
 import pytest
-from common import support
+from common import sources, support
 from common.languages import PYTHON, both
+from common.waiting import random_moment, wait_until
 
 pytestmark = pytest.mark.sample(4, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
-POINTS = re.findall(r'=> "([a-z-]+)"', (support.ROOT / "crates/freeze/src/fault.rs").read_text())
+POINTS = sources.crates()[support.ROOT / "crates/freeze/src/fault.rs"].texts(item="name")
 
 # Where the image has its final name, and where the file in the control directory has no first byte.
 RENAMED = ("before-directory-sync", "after-rename")
@@ -108,13 +108,12 @@ def test_killed_at_random_moments(program):
             freeze_argv(image), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         if killed:  # the first one at once: how long the next ones take depends on the load
-            time.sleep(chance.random() * whole)
+            random_moment(chance, whole)
         process.kill()
         killed += process.wait() == -signal.SIGKILL
         assert support.thawed([image, *ASK], env=env).out == "1\n", "whichever of the two it is"
         assert support.run([support.SNAPBOOT, "verify", image]).status == 0
     assert killed
-    time.sleep(2.5)  # a control directory is given two seconds to be locked by whoever made it
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
     assert leftovers(folder) == []
 
@@ -127,8 +126,7 @@ def test_ended_by_a_signal(program, number):
     (folder / "helper.py").write_text("import time\nopen(__file__ + '.begun', 'w').close()\ntime.sleep(3600)\n")
     process = subprocess.Popen(freeze_argv(image), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     begun = folder / "helper.py.begun"
-    while not begun.exists() and process.poll() is None:
-        time.sleep(0.01)
+    wait_until(lambda: begun.exists() or process.poll() is not None, "the program neither began to load nor ended")
     begun.unlink()
     process.send_signal(number)
     process.communicate(timeout=support.SECONDS)
@@ -149,8 +147,8 @@ def test_the_boot_of_a_killed_freeze_ends_silently(language, tmp_path):
     process = subprocess.Popen(
         argv, env=env, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )
-    while not path.with_name(path.name + ".begun").exists() and process.poll() is None:
-        time.sleep(0.01)
+    begun = path.with_name(path.name + ".begun")
+    wait_until(lambda: begun.exists() or process.poll() is not None, "the program neither began to load nor ended")
     process.kill()
     said, _ = process.communicate(timeout=support.SECONDS)  # until nobody holds the stream any more
     assert process.returncode == -signal.SIGKILL and said == b""
@@ -221,7 +219,6 @@ def test_the_kernel_kills_the_child_that_writes(program):
         )
         assert result.status not in (0, -signal.SIGSEGV), result
         assert image.read_bytes() == before
-    time.sleep(2.1)
     support.frozen(image, [support.PYTHON], "--preload", "helper", env=env)
     assert leftovers(folder) == []
 

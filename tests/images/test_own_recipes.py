@@ -135,7 +135,7 @@ def test_a_broken_recipe_is_refused_with_what_to_do(acme, name, text, said):
     write(recipe / name, text)
     result = freeze(acme)
     assert result.status == 2 and said.format(recipe=recipe) in result.err, result
-    assert f"take {recipe} away" in result.err, result
+    assert f"remove {recipe}" in result.err, result
 
 
 def test_a_recipe_that_others_may_write_is_not_obeyed(acme):
@@ -188,4 +188,4 @@ def test_a_recipe_for_ruby(tmp_path):
     for broken in ("module Acme\n", "raise 'no such library'\n"):
         write(recipe / "ruby.rb", broken)
         result = support.freeze(tmp_path / "a.img", command, "--preload", "./acme", cwd=tmp_path, env=env)
-        assert result.status == 2 and f"{recipe}/ruby.rb cannot be loaded (" in result.err and f"take {recipe} away" in result.err, result
+        assert result.status == 2 and f"{recipe}/ruby.rb cannot be loaded (" in result.err and f"remove {recipe}" in result.err, result

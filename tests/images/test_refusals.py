@@ -79,7 +79,7 @@ def test_refused_by_name(name, existing, tmp_path, request):
 
 
 def test_all_findings_are_in_one_report(existing, tmp_path):
-    chosen = ("a listening TCP socket", "shared anonymous memory", "a flock", "an alarm", "a live child", "a timerfd")
+    chosen = ("a listening TCP socket", "shared anonymous memory", "a flock", "an alarm", "a live child", "a timerfd that runs")
     source = "\n".join(textwrap.dedent(PROGRAMS[name][0]).replace("file =", f"file{n} =") for n, name in enumerate(chosen))
     source = source.replace("flock(file,", "flock(file2,")
     result = refused(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))
@@ -142,11 +142,55 @@ def test_other_threads_are_named_but_not_refused(tmp_path):
 
 # What looks like the above and can be frozen.
 FINE = {
+    "an eventfd that is a semaphore": (
+        "number = done(libc.eventfd(5, 1))",
+        "print(int.from_bytes(os.read(culprit.number, 8), 'little'))",
+        "1",
+    ),
     "an eventfd": ("number = done(libc.eventfd(5, 0))", "print(int.from_bytes(os.read(culprit.number, 8), 'little'))", "5"),
     "an empty pipe": (
         "ends = os.pipe()",
         "os.write(culprit.ends[1], b'through'); print(os.read(culprit.ends[0], 9).decode())",
         "through",
+    ),
+    "an event loop": (
+        "import asyncio\nloop = asyncio.new_event_loop()\nasync def value(): await asyncio.sleep(0.001); return 5",
+        "culprit.loop.call_soon_threadsafe(print, 'woken'); print(culprit.loop.run_until_complete(culprit.value()))",
+        "5",
+    ),
+    "a pair of unix sockets": (
+        "pair = socket.socketpair(type=socket.SOCK_SEQPACKET); pair[0].setblocking(False)",
+        "culprit.pair[0].send(b'through'); print(culprit.pair[1].recv(9).decode(), culprit.pair[0].getblocking())",
+        "through False",
+    ),
+    "new sockets": (
+        "stream, datagram = socket.socket(), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)",
+        "culprit.stream.bind(('127.0.0.1', 0)); culprit.stream.listen(); "
+        "print(culprit.stream.getsockname()[0], int(culprit.datagram.type))",
+        "127.0.0.1 2",
+    ),
+    "an idle timerfd": (
+        "number = done(libc.timerfd_create(1, 0))",
+        "culprit.libc.timerfd_settime(culprit.number, 0, (culprit.ctypes.c_long * 4)(0, 0, 0, 1), None); "
+        "print(int.from_bytes(os.read(culprit.number, 8), 'little'))",
+        "1",
+    ),
+    "a signalfd": (
+        "mask = (ctypes.c_ulong * 16)(1 << 9); number = done(libc.signalfd(-1, mask, 0))",
+        "import signal; signal.pthread_sigmask(signal.SIG_BLOCK, [10]); os.kill(os.getpid(), 10); "
+        "print(int.from_bytes(os.read(culprit.number, 128)[:4], 'little'))",
+        "10",
+    ),
+    "the pidfd of the process itself": (
+        "number = done(libc.syscall(434, os.getpid(), 0))",
+        "info = open(f'/proc/self/fdinfo/{culprit.number}').read(); print(int(info.split('Pid:')[1].split()[0]) == os.getpid())",
+        "True",
+    ),
+    "an inotify that watches nothing": (
+        "number = done(libc.inotify_init1(0))",
+        "culprit.libc.inotify_add_watch(culprit.number, culprit.FOLDER.encode(), 0x20); "
+        "open(culprit.FOLDER + '/noticed', 'w').close(); print(os.read(culprit.number, 99)[16:].strip(b'\\0').decode())",
+        "noticed",
     ),
     "an epoll that watches nothing": (
         "import select; poll = select.epoll()",
@@ -223,6 +267,33 @@ def test_what_can_be_made_again_is_not_refused(name, tmp_path):
         result = support.thawed([image, "-c", f"import culprit, os; {code}"], env=env)
         assert result.out.splitlines()[-1:] == [answer], result
         (tmp_path / "log").write_text("")
+
+
+RUBY_FINE = {
+    "a pair of unix sockets": (
+        'require "socket"; PAIR = UNIXSocket.pair',
+        'PAIR[0].write("through"); PAIR[0].close; puts PAIR[1].read',
+        "through",
+    ),
+    "a new socket": (
+        'require "socket"; NEW = Socket.new(:INET, :DGRAM)',
+        'NEW.bind(Addrinfo.udp("127.0.0.1", 0)); puts NEW.local_address.ip_address',
+        "127.0.0.1",
+    ),
+    "a pipe": ("READ, WRITE = IO.pipe", 'WRITE.write("through"); WRITE.close; puts READ.read', "through"),
+}
+
+
+@support.needs_ruby
+@pytest.mark.parametrize("name", RUBY_FINE)
+def test_what_can_be_made_again_is_not_refused_in_ruby(name, tmp_path):
+    source, code, answer = RUBY_FINE[name]
+    (tmp_path / "culprit.rb").write_text(source + "\n")
+    image = tmp_path / "app.img"
+    result = freeze(image, [support.RUBY], "--preload", "./culprit", cwd=tmp_path)
+    assert result.status == 0, result
+    for _ in range(2):
+        assert support.thawed([image, "-e", code], cwd=tmp_path).out == answer + "\n"
 
 
 @support.needs_ruby

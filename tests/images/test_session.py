@@ -9,11 +9,12 @@ import sys
 
 import pytest
 from common import support
+from common.terminal import next_part
+from common.waiting import LOOK, SECONDS, Rest
 
 pytestmark = pytest.mark.sample(3)
 
 PROMPTS = re.compile(rb"(>>> |\.\.\. +)$")
-SECONDS = 60
 IMPORT = [b"import os, subprocess, sys\r"]
 KEYS = [
     b"1 + 1\r",
@@ -42,24 +43,22 @@ def session(argv, env, keys):
     if child == 0:
         os.execve(argv[0], [os.fspath(word) for word in argv], env)
     shown, keys = b"", list(keys)
+    rest = Rest(child)
     while True:
-        # A prompt may come with codes of the line editor, which shows it again while it edits: it waits when nothing
-        # follows.
+        # A prompt may come with codes of the line editor, which shows it again while it edits.
         prompts = keys and PROMPTS.search(re.sub(rb"\x1b(\[\??[\d;]*[a-zA-Z]|[=>])", b"", shown))
-        if not select.select([terminal], [], [], 0.3 if prompts else SECONDS)[0]:
-            if not prompts:
-                os.kill(child, signal.SIGKILL)
+        if select.select([terminal], [], [], LOOK if prompts else SECONDS)[0]:
+            rest.forget()
+            if not (part := next_part(terminal)):
                 break
+            shown += part
+        elif not prompts:
+            os.kill(child, signal.SIGKILL)
+            break
+        elif rest.is_reached():
+            rest.forget()
             os.write(terminal, keys.pop(0))
             shown += b"\0"
-            continue
-        try:
-            part = os.read(terminal, 4096)
-        except OSError:
-            break
-        if not part:
-            break
-        shown += part
     _, status = os.waitpid(child, 0)
     os.close(terminal)
     assert not keys, (keys, shown)
@@ -90,7 +89,7 @@ def test_a_session_is_as_ever(tmp_path, startup, last, basic):
         env["PYTHONSTARTUP"] = str(tmp_path / "startup.py")
     (tmp_path / "boot.py").write_text("import json\n")
     env["PYTHONPATH"] = str(tmp_path)
-    # A pause follows each line that is typed: one session has them all.
+    # One session has all lines; the others differ in how they begin and end.
     is_long = startup is None and last == b"\x04"
     typed = KEYS if is_long else IMPORT if startup is None else []
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "boot", env=env)

@@ -172,4 +172,4 @@ def test_what_else_asks_for_the_terminal_still_counts(tmp_path):
     assert made.status == 0
     shown = made.out + made.err
     assert "asks.rb:2" in shown and "TERM" in shown and "reline.rb" not in shown, shown
-    assert "do not preload what asks" in shown, shown
+    assert "do not preload the code that asks" in shown, shown

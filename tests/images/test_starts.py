@@ -172,8 +172,8 @@ def test_a_terminal_is_told_in_words(tmp_path):
         os.close(slave)
         os.close(master)
     line = counted(image, env)[0]
-    assert line.endswith("stale: standard error is a terminal; it was none (a pipe, a file) when the image was made"), line
+    assert line.endswith("stale: standard error is a terminal; it was not (a pipe, a file) when the image was made"), line
     narrow, _ = freeze(tmp_path, env, source="import os\nVALUE = os.umask(0o22)\n")
     start(narrow, env, preexec_fn=lambda: os.umask(0o77))
     line = counted(narrow, env)[0]
-    assert line.endswith("stale: this is not what it was when the boot read it: umask; it was 0022"), line
+    assert line.endswith("stale: this has changed since the boot: umask; it was 0022"), line

@@ -81,13 +81,13 @@ LEFT = {
     "import os\nVALUE = os.fstat(0).st_size < 0": "reads what standard input is",
     "import os\nos.close(0)": "changes a standard stream",
     "import sys\nsys.stdin.close()": "changes a standard stream",
-    "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or folder",
+    "import tempfile\nVALUE = len(tempfile.mkdtemp()) > 0": "makes a temporary file or directory",
     "import tempfile\nwith tempfile.NamedTemporaryFile() as file:\n    VALUE = 1\nKEPT = {'of': (file.name,)}\nfile = None":
-        "makes a temporary file or folder",
+        "makes a temporary file or directory",
     "import tempfile\nVALUE = tempfile.TemporaryFile().close() is None\nKEPT = tempfile.TemporaryFile()":
-        "makes a temporary file or folder",
+        "makes a temporary file or directory",
     "import tempfile\nwith tempfile.TemporaryDirectory() as path:\n    KEPT = path[-8:].encode()\npath, VALUE = '', 1":
-        "makes a temporary file or folder",
+        "makes a temporary file or directory",
     "import os\nVALUE = len(os.listdir('/tmp')) > 0": "lists /tmp",
     "open('made', 'w').close()": "opens made for writing",
     "import os\nVALUE = len(os.popen('pwd').read())": "starts another process",
@@ -379,7 +379,7 @@ def test_arguments_are_taken_apart_as_a_shell_does(program):
     assert (program.folder / "ran").read_text().startswith("['-x', 'a b', 'c']")
     result = support.freeze(program.image, [support.PYTHON, "app.py"], "--train", "'a", cwd=program.folder)
     assert result.status == 2
-    assert "has a quote without its end" in result.err
+    assert "has an opening quote without its end" in result.err
 
 
 def test_a_parser_of_arguments_that_a_module_makes_asks_for_no_terminal(program):

@@ -130,7 +130,7 @@ LEFT = {
     "Thread.new { sleep }": "changes the running threads",
     "OPEN = File.open(__FILE__)": "changes the open files",
     "File.write('made', 'x')": "writes made",
-    "require 'tempfile'\nFILE = Tempfile.new": "makes a temporary file or folder",
+    "require 'tempfile'\nFILE = Tempfile.new": "makes a temporary file or directory",
     "FOLDER = `pwd`.size": "starts another process",
     "class String; def shout = upcase; end": "changes String",
     "module Shout; end\nString.include(Shout)": "changes String",

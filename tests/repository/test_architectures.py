@@ -2,48 +2,52 @@
 
 import os
 import pathlib
-import re
 import subprocess
 
 import pytest
+from common import sources, support
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = support.ROOT
 TARGET = "aarch64-unknown-linux-gnu"
-CHOICE = re.compile(r"\btarget_arch\b")
 # Assembly, intrinsics, and calls and registers that one architecture has.
-KNOWN_HERE = re.compile(
-    r"\b(?:core|std)::arch\b|\b(?:naked_|global_)?asm!|\b(?:SYS|__NR)_arch_prctl\b|_x86_64\.rs\b|\b__cpuid|\b_mm\d*_"
-)
+MACROS = {"asm", "global_asm", "naked_asm", "SYS_arch_prctl", "__NR_arch_prctl"}
+INTRINSICS = ("__cpuid", "_mm_", "_mm256_", "_mm512_")
+MODULES = ("core::arch::", "std::arch::")
+# The inside of the C library.
+INSIDE = ("mallopt", "malloc_trim", "fcloseall", "__rseq_", "_nl_")
 
 
-def sources():
-    return [path for path in (ROOT / "crates").glob("*/src/**/*.rs") if "tests" not in path.parts]
+def knows_an_architecture(facts: sources.Rust) -> bool:
+    in_names = facts.identifiers & MACROS or any(name.startswith(INTRINSICS) for name in facts.identifiers)
+    return bool(in_names) or any(path.startswith(MODULES) for path in facts.paths) or any("_x86_64.rs" in it for it in facts.texts())
 
 
 def test_an_architecture_is_chosen_in_one_file_of_a_crate():
-    choosing = {path for path in sources() if CHOICE.search(path.read_text())}
+    choosing = [path for path, facts in sources.product().items() if "target_arch" in facts.identifiers]
     assert choosing
     assert all(path.match("src/arch/mod.rs") for path in choosing), "move what differs to src/arch of the crate"
 
 
 def test_what_one_architecture_knows_stands_with_it():
-    outside = [str(path.relative_to(ROOT)) for path in sources() if "arch" not in path.parent.parts]
-    assert [name for name in outside if KNOWN_HERE.search((ROOT / name).read_text())] == []
+    knowing = [path for path, facts in sources.product().items() if knows_an_architecture(facts)]
+    assert knowing
+    assert [str(path.relative_to(ROOT)) for path in knowing if "arch" not in path.parent.parts] == []
 
 
 def test_the_inside_of_the_c_library_is_known_in_one_place_of_the_freezer():
-    inside = re.compile(r"mallo(?:pt|c_trim)\(|\b__rseq_|\b_nl_|\bfcloseall\b")
-    knowing = [path for path in sources() if "freezer" in path.parts and inside.search(path.read_text())]
+    freezer = {path: facts for path, facts in sources.product().items() if "freezer" in path.parts}
+    knowing = [path for path, facts in freezer.items() if any(it.startswith(INSIDE) for it in [*facts.identifiers, *facts.texts()])]
     assert knowing
     assert [path.name for path in knowing if "glibc" not in path.parts] == []
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in sources() if path.match("src/arch/mod.rs")}))
+@pytest.mark.parametrize("folder", sorted(path.parent for path in (ROOT / "crates").glob("*/src/**/arch/mod.rs")))
 def test_each_architecture_has_the_same_interface(folder):
-    choice = (folder / "mod.rs").read_text()
-    for name in re.findall(r'target_arch = "(\w+)"', choice):
+    facts = sources.crates()[folder / "mod.rs"]
+    for name in facts.texts():
         assert (folder / f"{name}.rs").is_file() or (folder / name / "mod.rs").is_file()
-        assert f"pub use {name}::*;" in choice
+        assert f"{name}::*" in facts.paths
+    assert facts.texts()
 
 
 def test_all_crates_compile_for_aarch64():

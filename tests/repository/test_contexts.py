@@ -115,8 +115,8 @@ def test_the_table_adds_up():
         ("stale: the image was thawed as often as --max-thaws allows", "the image was thawed as often as --max-thaws allows"),
         ("locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)", "locale of text"),
         ("{home}/.rc: 1 -> 22 bytes, modified 2026-01-01T00:00:00Z -> 2026-01-01T00:00:01Z", "{home}/.rc: another size"),
-        ("standard output, a terminal or not: no -> yes", "standard output"),
-        ("stale: standard output is no terminal; it was one when the image was made", "standard output"),
+        ("standard output: no terminal -> a terminal", "standard output"),
+        ("stale: standard output is not a terminal; it was one when the image was made", "standard output"),
         ("current directory: /a -> /b", "current directory"),
     ],
 )  # fmt: skip

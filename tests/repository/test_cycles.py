@@ -1,14 +1,12 @@
 """No crate depends on itself through others, and no modules of a crate import each other in a circle."""
 
+import json
 import pathlib
-import re
-import tomllib
+import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/Cargo.toml"))
-# What a compiler does not read, and tests in the file of what they test, which stand at its end.
-UNREAD = re.compile(r"//[^\n]*|^#\[cfg\((?:all\()?test\b.*?\)\]\s*mod \w+ \{.*\Z", re.MULTILINE | re.DOTALL)
-PATH = re.compile(r"\b(crate|self|super(?:::super)*)::((?:\w+::)*)(\{|\w+)")
+from common import sources, support
+
+CRATES = sorted(path.parent for path in (support.ROOT / "crates").glob("*/Cargo.toml"))
 
 
 def circles(edges: dict[str, set[str]]) -> list[set[str]]:
@@ -26,34 +24,11 @@ def circles(edges: dict[str, set[str]]) -> list[set[str]]:
 
 
 def crates() -> dict[str, set[str]]:
-    """Which crates of the workspace each one names in its Cargo.toml, for its tests too: cargo refuses only the other circles."""
-    manifests = {path: tomllib.loads((path / "Cargo.toml").read_text()) for path in CRATES}
-    names = {path: manifest["package"]["name"] for path, manifest in manifests.items()}
-    named = {}
-    for path, manifest in manifests.items():
-        tables = [manifest, *manifest.get("target", {}).values()]
-        found = named[path.name] = set()
-        for table in tables:
-            for kind in ("dependencies", "build-dependencies", "dev-dependencies"):
-                for name, details in table.get(kind, {}).items():
-                    package = details.get("package", name) if isinstance(details, dict) else name
-                    found |= {other.name for other in CRATES if package in (names[other], other.name)}
-    return named
-
-
-def places(text: str, start: int) -> list[str]:
-    """The first names of each branch of a group `{a::b, c}` that begins before `start`."""
-    depth, found, word = 1, [], ""
-    while depth and start < len(text):
-        sign = text[start]
-        depth += {"{": 1, "}": -1}.get(sign, 0)
-        if depth == 1 and sign == "," or depth == 0:
-            found.append(word.strip())
-            word = ""
-        elif depth == 1:
-            word += sign
-        start += 1
-    return [re.match(r"\w*", branch).group() for branch in found if branch]
+    """Which crates of the workspace each one depends on, for its tests too: cargo refuses only the other circles."""
+    asked = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"]
+    packages = json.loads(subprocess.run(asked, cwd=support.ROOT, capture_output=True, check=True).stdout)["packages"]
+    names = {package["name"] for package in packages}
+    return {package["name"]: {it["name"] for it in package["dependencies"]} & names for package in packages}
 
 
 def module_of(source: pathlib.Path, top: pathlib.Path) -> tuple[str, ...]:
@@ -62,38 +37,30 @@ def module_of(source: pathlib.Path, top: pathlib.Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] in ("mod", "lib", "main") else parts
 
 
-def modules(crate: pathlib.Path) -> dict[str, set[str]]:
+def modules(crate: pathlib.Path, facts: dict[pathlib.Path, sources.Rust]) -> dict[str, set[str]]:
     """Which other modules each module of a crate names. A folder's `mod.rs` and its crate's root stand above the modules in them:
     what these share they may find there."""
     top = crate / "src"
-    files = {module_of(path, top): path for path in top.rglob("*.rs") if "tests" not in path.relative_to(top).parts}
-    files = {module: path for module, path in files.items() if module[-1:] != ("tests",)}
+    files = {module_of(path, top): path for path in facts if path.is_relative_to(top) and "tests" not in path.with_suffix("").parts}
     edges = {}
     for module, path in files.items():
-        text = UNREAD.sub("", path.read_text())
         found = edges["::".join(module)] = set()
-        for match in PATH.finditer(text):
-            base, middle, last = match.groups()
-            above = {"crate": (), "self": module}.get(base)
-            if above is None:
-                above = module[: len(module) - base.count("super")]
-            ends = places(text, match.end()) if last == "{" else [last]
-            for end in ends:
-                target = (*above, *filter(None, middle.split("::")), end)
-                while target and target not in files:
-                    target = target[:-1]
-                if target and target != module and target != module[: len(target)] and module != target[: len(module)]:
-                    found.add("::".join(target))
+        for names in (path.split("::") for path in facts[path].paths):
+            target = tuple(names[1:]) if names[0] == "crate" else ()
+            while target and target not in files:
+                target = target[:-1]
+            if target and target != module and target != module[: len(target)] and module != target[: len(module)]:
+                found.add("::".join(target))
     return edges
 
 
 def test_no_crate_depends_on_itself():
-    assert len(crates()) > 10 and crates()["cli"]
+    assert len(crates()) > 10 and crates()["snapboot-cli"]
     assert circles(crates()) == [], "tests that need both crates belong to the one that uses the other"
 
 
 def test_modules_do_not_import_each_other_in_a_circle():
-    found = {path.name: [sorted(circle) for circle in circles(modules(path))] for path in CRATES}
+    found = {path.name: [sorted(circle) for circle in circles(modules(path, sources.crates()))] for path in CRATES}
     found = {crate: sorted(those) for crate, those in found.items() if those}
     assert found == {}, "have one of them pass on what the other needs, or put what both need into a module of its own"
 
@@ -104,7 +71,7 @@ def test_circles_are_found():
 
 
 def test_what_a_module_imports_is_found(tmp_path):
-    sources = {
+    texts = {
         "lib.rs": "pub mod a; pub mod b;",
         "a/mod.rs": "use crate::{b::Thing, c};",
         "a/inner.rs": "use super::other; // crate::b::Thing",
@@ -113,7 +80,47 @@ def test_what_a_module_imports_is_found(tmp_path):
         "c.rs": "",
     }
     (tmp_path / "src/a").mkdir(parents=True)
-    for name, text in sources.items():
+    for name, text in texts.items():
         (tmp_path / "src" / name).write_text(text)
     expected = {"": set(), "a": {"b", "c"}, "a::inner": {"a::other"}, "a::other": {"b"}, "b": set(), "c": set()}
-    assert modules(tmp_path) == expected
+    assert modules(tmp_path, sources.rust(sorted(tmp_path.rglob("*.rs")))) == expected
+
+
+# Which parts of crates/freeze use nothing of which others, also through others.
+APART = {
+    "writing": {"programs", "progress", "pipeline"},
+    "boot_inputs": {"programs", "progress", "pipeline", "writing"},
+    "programs": {"writing", "pipeline"},
+}
+PRINTS = {"print", "println", "eprint", "eprintln"}
+
+
+def uses(edges: dict[str, set[str]], part: str, others: set[str]) -> list[str]:
+    """The modules of others that a part of a crate reaches."""
+    seen, waiting = set(), [module for module in edges if module.split("::")[0] == part]
+    while waiting:
+        for module in edges[waiting.pop()] - seen:
+            seen.add(module)
+            waiting.append(module)
+    return sorted(module for module in seen if module.split("::")[0] in others)
+
+
+def starts_or_prints(facts: sources.Rust) -> bool:
+    """Whether a file starts a program, waits for one, or prints."""
+    is_start = any("process::Command" in path or "deadline" in path.split("::") for path in facts.paths)
+    return is_start or bool(facts.identifiers & PRINTS)
+
+
+def test_what_writes_an_image_uses_nothing_of_what_runs_programs():
+    freeze = support.ROOT / "crates/freeze"
+    edges = modules(freeze, sources.crates())
+    assert all(any(module.split("::")[0] == part for module in edges) for part in APART)
+    assert {part: uses(edges, part, others) for part, others in APART.items()} == {part: [] for part in APART}
+    parts = {part: [it for it in sources.crates() if it.is_relative_to(freeze / "src" / part)] for part in APART}
+    found = {part: [path.name for path in paths if starts_or_prints(sources.crates()[path])] for part, paths in parts.items()}
+    assert found["writing"] == found["boot_inputs"] == [] and found["programs"], found
+
+
+def test_a_use_through_another_module_is_found():
+    edges = {"a": {"b::inner"}, "b::inner": {"c"}, "c": set(), "d": set()}
+    assert uses(edges, "a", {"c", "d"}) == ["c"] and uses(edges, "c", {"a", "b"}) == []

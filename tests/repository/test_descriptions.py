@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from common import support
 
-HIDDEN = ("confined", "watched", "traced", "manual", "reference", "build-image", "learn", "fallback")
+HIDDEN = ("confined", "watched", "traced", "manual", "reference", "tables", "build-image", "learn", "fallback")
 SHELLS = ("bash", "fish", "zsh")
 # Calls the function as bash does, for the words of a line; prints what it offers.
 IN_BASH = """

@@ -8,6 +8,7 @@ import sys
 import tomllib
 
 import pytest
+from common import support
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -21,6 +22,8 @@ FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 NAMED = re.compile(r"(?<![\w./-])(?:docs/[\w./-]+|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md\b(?:#([\w-]+))?")
 # A source file as prose names it, after its crate: "crates/cli order.rs", "crates/inputs/src/place.rs".
 SOURCE = re.compile(r"\b(crates/[a-z-]+)[ /]((?:[\w-]+/)*[\w-]+(?:\.rs)?)\b")
+# One that prose names by its folder, such as "programs/boot.rs".
+BELOW = re.compile(r"(?<![\w./-])(?:[\w-]+/)+[\w-]+\.rs\b")
 # Words that only this project would understand, and what its documents say instead.
 PRIVATE = {
     "in vain": "looked up and not found",
@@ -88,6 +91,9 @@ def test_sources_that_documents_name_exist():
         for crate, name in SOURCE.findall(document.read_text()):
             if name.endswith(".rs") and not list((ROOT / crate).rglob(name)):
                 wrong.append(f"{document.relative_to(ROOT)} names {crate} {name}")
+    ends = {"/".join(path.parts[start:]) for path in tracked(".rs") for start in range(len(path.parts))}
+    for document in tracked(".md"):
+        wrong += [f"{document.relative_to(ROOT)} names {name}" for name in BELOW.findall(document.read_text()) if name not in ends]
     assert not wrong
 
 
@@ -130,7 +136,7 @@ def test_the_index_lists_every_document():
         assert name in listed or name == "README.md", f"docs/README.md has no row for {name}"
     decisions = ROOT / "docs/decisions"
     records = {path.name for path in decisions.glob("*.md")} - {"README.md"}
-    assert records == {to for to, _ in LINK.findall((decisions / "README.md").read_text())}
+    assert sorted(records) == [to for to, _ in LINK.findall((decisions / "README.md").read_text())], "one row for each, in their order"
     for name in records:
         parts = re.findall(r"^\*\*(.*?)\.\*\*", (decisions / name).read_text(), re.MULTILINE)
         assert parts == ["Context", "Decision", "Consequences"], name
@@ -148,23 +154,19 @@ def test_the_picture_is_up_to_date():
         assert path.read_text() == drawn, f"run: tools/diagram.py (it writes {path.name})"
 
 
+@support.needs_ruby
 def test_one_version_everywhere():
-    versions = {
-        "Cargo.toml": r'^version = "(.*)"',
-        "ruby/lib/snapboot/version.rb": r"VERSION = [\"'](.*)[\"']",
-        "python/snapboot/__init__.py": r'^__version__ = "(.*)"',
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    asked = {
+        "python": [support.PYTHON, "-c", "import snapboot; print(snapboot.__version__)"],
+        "ruby": [support.RUBY, "-e", "puts Gem::Specification.load('snapboot.gemspec').version"],
     }
-    found = {}
-    for path, pattern in versions.items():
-        match = re.search(pattern, (ROOT / path).read_text(), re.MULTILINE)
-        assert match, f"{path} names no version in the form {pattern}"
-        found[path] = match.group(1)
-    assert len(set(found.values())) == 1, found
-    # Wheel and gem take theirs from these files; tests/packages builds both.
+    answers = {folder: support.run(argv, log=False, cwd=ROOT / folder) for folder, argv in asked.items()}
+    assert {folder: answer.out for folder, answer in answers.items()} == dict.fromkeys(asked, f"{workspace}\n"), answers
+    # The wheel takes its version from that file; tests/packages builds both.
     project = tomllib.loads((ROOT / "python/pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"]
     assert project["tool"]["hatch"]["version"] == {"path": "snapboot/__init__.py"}
-    assert "spec.version = Snapboot::VERSION" in (ROOT / "ruby/snapboot.gemspec").read_text()
 
 
 def test_files_stay_small():

@@ -1,30 +1,34 @@
 """Names of functions say what they return or do."""
 
-import pathlib
-import re
+from common import sources, support
 
-import pytest
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/Cargo.toml"))
-# Crates with such names left. The list only shrinks.
-LEFT = {"archive", "archive-python", "archive-ruby", "cli", "explain", "image-file", "inputs", "launcher", "store"}
-SAYS_NOTHING = re.compile(r"\bfn (of|at|told|known|holds|is_in)\b *[<(]")
+# What functions must not be called, with `_`, `?` or `=` around it or without: such a name says nothing where it is used.
+SAYS_NOTHING = {"of", "at", "told", "known", "holds", "is_in", "note", "tell", "noted", "noting", "hear", "heard"}
 
 
-def nameless(crate: pathlib.Path) -> list[str]:
-    """Functions of a crate whose names say nothing at the call, as `file: name`."""
-    sources = sorted(crate.rglob("*.rs"))
-    assert sources
-    found = ((path, name) for path in sources for name in SAYS_NOTHING.findall(path.read_text()))
-    return [f"{path.relative_to(ROOT)}: {name}" for path, name in found]
+def nameless(files) -> dict[str, list[str]]:
+    """The files with functions whose names say nothing, and these names."""
+    names = {
+        str(path.relative_to(support.ROOT)): sorted(name for name in facts.functions if name.strip("_?!=") in SAYS_NOTHING)
+        for path, facts in files.items()
+    }
+    return {path: found for path, found in names.items() if found}
 
 
-@pytest.mark.parametrize("crate", CRATES, ids=lambda path: path.name)
-def test_functions_say_what_they_return_or_do(crate):
-    # What is left, is left for a reason that is gone when the names are.
-    assert bool(nameless(crate)) == (crate.name in LEFT)
+def test_functions_of_crates_say_what_they_return_or_do():
+    assert not nameless(sources.crates())
 
 
-def test_only_whole_names_of_functions_count():
-    assert SAYS_NOTHING.findall("pub fn of(a: u8)\nfn of_open() {}\n// of(\nfn at<T>(it: T)\nfn is_known()") == ["of", "at"]
+def test_functions_of_front_ends_say_what_they_return_or_do():
+    assert not nameless(sources.front_ends())
+
+
+def test_functions_of_tests_and_tools_say_what_they_return_or_do():
+    tops = [support.ROOT / top for top in ("tests", "tools", "bench")]
+    pythons, rubies, rusts = ([path for top in tops for path in sorted(top.rglob(ending))] for ending in ("*.py", "*.rb", "*.rs"))
+    assert not nameless({**sources.python(pythons), **sources.ruby(rubies), **sources.rust(rusts)})
+
+
+def test_names_that_say_nothing_are_found():
+    file = sources.Script(["of", "told?", "_note", "known=", "known_form?", "at_end", "note_of"], [], [])
+    assert nameless({support.ROOT / "a.rb": file}) == {"a.rb": ["_note", "known=", "of", "told?"]}

@@ -20,7 +20,7 @@ SUBCOMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "expl
 ARCHIVE = ["archive build", "archive list", "archive verify", "archive prune"]
 
 
-def told(*words):
+def help_of(*words):
     """What `snapboot WORDS --help` prints."""
     result = support.run([support.SNAPBOOT, *words, "--help"], log=False)
     assert result.status == 0, result
@@ -41,7 +41,7 @@ def test_the_commands_of_the_documents_exist(document):
             continue
         assert name in SUBCOMMANDS + ARCHIVE, f"{document.name}: snapboot {name}"
         own = words[: words.index("--")] if "--" in words else words
-        known = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", told(*name.split())))
+        known = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", help_of(*name.split())))
         options = {word.split("=")[0] for word in own if re.match(r"--?[a-z]", word)}
         assert options <= known, f"{document.name}: snapboot {name} has no {options - known}"
 

@@ -5,6 +5,8 @@ import re
 import sys
 import tomllib
 
+from common import sources
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tools"))
 import workloads  # noqa: E402
@@ -25,8 +27,6 @@ PLACES = {
     "crates/inputs/src/secret.rs": {"django"},  # how a kind of secret begins; the launcher compares it, too
 }
 SOURCES = {"crates": (".rs", ".html", ".js", ".css"), "python/snapboot": (".py", ".pyi"), "ruby/lib": (".rb",), "ruby/exe": ("",)}
-# At the end of a file of Rust.
-UNIT_TESTS = re.compile(r"^#\[cfg\(test\)\]\s*(?:pub(?:\(crate\))? )?mod \w+ \{.*\Z", re.MULTILINE | re.DOTALL)
 
 
 def libraries() -> set[str]:
@@ -47,7 +47,7 @@ def pattern(names: set[str]) -> re.Pattern:
     return re.compile(rf"(?<![^\W_])(?:{one})(?![^\W_])", re.IGNORECASE)
 
 
-def sources() -> dict[str, str]:
+def code() -> dict[str, str]:
     """The code of the product, without its tests."""
     found = {}
     for top, endings in SOURCES.items():
@@ -55,14 +55,16 @@ def sources() -> dict[str, str]:
             name = str(path.relative_to(ROOT))
             is_test = {"tests", "examples"} & set(path.relative_to(ROOT).parts)
             if path.is_file() and path.suffix in endings and not is_test and not name.startswith((WORDS_OF_THE_COMMAND, *ARCHIVE)):
-                found[name] = UNIT_TESTS.sub("", path.read_text())
+                tests = sources.crates()[path].tests if path.suffix == ".rs" else []
+                lines = enumerate(path.read_text().split("\n"), 1)
+                found[name] = "\n".join("" if any(first <= number <= last for first, last in tests) else line for number, line in lines)
     return found
 
 
 def test_no_code_names_a_library():
     names = pattern(libraries())
     found = []
-    for name, text in sources().items():
+    for name, text in code().items():
         for number, line in enumerate(text.splitlines(), 1):
             words = {word.lower() for word in names.findall(line)} - PLACES.get(name, set())
             found += [f"{name}:{number} names {word}" for word in sorted(words)]
@@ -71,7 +73,7 @@ def test_no_code_names_a_library():
 
 def test_names_are_found_however_they_are_written():
     names = pattern(libraries())
-    assert len(libraries()) > len(RULES) > 30 and len(sources()) > 300
+    assert len(libraries()) > len(RULES) > 30 and len(code()) > 300
     for line in (
         'READERS = ["/tqdm/utils.py"]',
         "# Rails keeps them",
@@ -87,7 +89,7 @@ def test_names_are_found_however_they_are_written():
 
 def test_each_exception_is_needed():
     names = pattern(libraries())
-    found = sources()
+    found = code()
     for name, words in PLACES.items():
         assert {word.lower() for word in names.findall(found[name])} == words, name
     for name in OTHER_WORDS:
@@ -103,10 +105,9 @@ def test_each_folder_is_a_recipe_that_says_something():
 
 def test_the_document_has_each_key():
     """The keys of recipes are the fields of crates/recipes rules.rs."""
-    rules = (ROOT / "crates/recipes/src/rules.rs").read_text().split("#[cfg(test)]")[0]
     document = (ROOT / "docs/reference.md").read_text().split("\n## Recipes\n")[1].split("\n## ")[0]
-    declared = re.findall(r"deny_unknown_fields\)\]\n(?:pub )?struct \w+ \{\n(.*?)\n\}", rules, re.DOTALL)
-    fields = [re.sub(r"#\[serde\(skip\)\]\n.*", "", body) for body in declared]
-    keys = {key for body in fields for key in re.findall(r"^    (?:pub )?(\w+):", body, re.MULTILINE)}
+    structs = sources.crates()[ROOT / "crates/recipes/src/rules.rs"].structs.values()
+    read = [struct["fields"] for struct in structs if "deny_unknown_fields" in struct["attributes"]]
+    keys = {key for fields in read for key, attributes in fields.items() if "skip" not in attributes}
     assert {"restarted_threads", "unless_unset", "late_plugins"} <= keys
     assert not {key for key in keys if not re.search(rf"\b{key}\b", document)}

@@ -1,31 +1,31 @@
 """Lists that say where something stands: each is complete, so that whoever looks for it finds all of it."""
 
-import pathlib
 import re
+import runpy
+import subprocess
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from common import sources, support
+from common.pythons import VERSIONS
+
+from python import harness
+
+ROOT = support.ROOT
 CRATES = ROOT / "crates"
-
-
-def head(path: pathlib.Path) -> str:
-    """The comment at the top of a Rust file."""
-    lines = path.read_text().splitlines()
-    return "\n".join(line for line in lines[: next(at for at, line in enumerate(lines) if not line.startswith("//!"))])
+RUBY_FRONT_END = ROOT / "ruby/lib/snapboot/front_end"
 
 
 def test_the_places_of_words_for_stale_images_are_listed():
-    sources = [path for crate in ("launcher", "inputs") for path in (CRATES / crate / "src").rglob("*.rs")]
-    places = {path.name for path in sources if '"stale: ' in path.read_text()} - {"reason.rs"}
-    listed = head(CRATES / "launcher/src/reason.rs")
+    files = {path: facts for path, facts in sources.product().items() if path.relative_to(CRATES).parts[0] in ("launcher", "inputs")}
+    places = {path.name for path, facts in files.items() if any(text.startswith("stale: ") for text in facts.texts())} - {"reason.rs"}
+    listed = files[CRATES / "launcher/src/reason.rs"].head
     assert places and [name for name in sorted(places) if name not in listed] == []
 
 
 def test_the_places_that_say_that_the_start_is_an_ordinary_one_name_each_other():
-    folders = [CRATES, ROOT / "python/snapboot", ROOT / "ruby/lib"]
-    files = [path for folder in folders for suffix in ("rs", "py", "rb") for path in folder.glob(f"**/src/**/*.{suffix}")]
-    files += [path for folder in folders[1:] for suffix in ("py", "rb") for path in folder.rglob(f"*.{suffix}")]
+    texts = {path: facts.texts() for path, facts in sources.product().items()}
+    texts |= {path: facts.literals for path, facts in sources.front_ends().items()}
     # What run.rs says, it says of the store.
-    saying = {path for path in files if "; starting the ordinary way" in path.read_text() and path.name != "run.rs"}
+    saying = {path for path, all in texts.items() if any("; starting the ordinary way" in it for it in all) and path.name != "run.rs"}
     names = {path.name for path in saying}
     assert names == {"fallback.rs", "context.py", "context.rb"}
     for path in saying:
@@ -34,10 +34,10 @@ def test_the_places_that_say_that_the_start_is_an_ordinary_one_name_each_other()
 
 def test_each_kind_of_finding_has_its_remedy():
     told = {"note"}
-    freezer = (CRATES / "freezer/src/findings.rs").read_text().split("fn name(self)")[1].split("\n    }\n")[0]
-    kinds = set(re.findall(r'b"(\w+)"', freezer))
-    for path in (path for crate in ("freeze", "judge") for path in (CRATES / crate / "src").rglob("*.rs")):
-        kinds |= set(re.findall(r'Finding::new\(\s*"(\w+)"', path.read_text().split("#[cfg(test)]")[0]))
+    kinds = set(sources.crates()[CRATES / "freezer/src/findings.rs"].texts(item="name"))
+    made_in = [facts for path, facts in sources.product().items() if path.relative_to(CRATES).parts[0] in ("freeze", "judge")]
+    # The first argument; the other one is a sentence.
+    kinds |= {text for facts in made_in for text in facts.texts(receiver="Finding::new") if text.isidentifier()}
     assert {"descriptor", "early", "made", "attribute", "secret", *told} <= kinds
     table = (ROOT / "docs/remedies.md").read_text().split("## Refusals")[1].split("\n## ")[0]
     found = " ".join(row.split("|")[1] for row in table.splitlines() if row.startswith("| "))
@@ -45,29 +45,33 @@ def test_each_kind_of_finding_has_its_remedy():
     assert not missing, "docs/remedies.md needs a row that names the kind"
 
 
-def versions(name: str) -> list[str]:
-    """Of the interpreters that can be frozen: PYTHONS or RUBIES."""
-    listed = re.search(rf"const {name}\b[^=]*= \[(.*?)\]", (CRATES / "runtime/src/probe.rs").read_text())
-    return re.findall(r'"([\d.]+)"', listed[1])
+def names_of(path: str) -> dict:
+    """The names that a file of Python, which imports nothing of the tests, defines."""
+    return runpy.run_path(str(ROOT / path))
+
+
+def versions_of_the_front_end() -> tuple[list[str], str]:
+    """Of Ruby: the versions that it lets in, and the first one whose YJIT it lets in."""
+    constants = "%w[VERSIONS YJIT_SINCE].map { |name| found.find { |it| it.const_defined?(name, false) }.const_get(name) }"
+    files = [RUBY_FRONT_END / "freeze_run.rb", RUBY_FRONT_END / "compilers.rb"]
+    code = "ARGV.each { |file| require file }; found = ObjectSpace.each_object(Module).select { |it| it.name }; "
+    code += f"found.select! {{ |it| %i[VERSIONS YJIT_SINCE].any? {{ |name| it.const_defined?(name, false) }} }}; puts {constants}"
+    printed = subprocess.run([support.RUBY, "-e", code, *files], capture_output=True, text=True, check=True).stdout.split()
+    return printed[:-1], printed[-1]
 
 
 def test_the_versions_that_can_be_frozen_are_the_same_everywhere():
-    pythons, rubies = versions("PYTHONS"), versions("RUBIES")
-    harness = re.search(r"^VERSIONS = \((.*)\)", (ROOT / "tests/python/harness.py").read_text(), re.MULTILINE)
-    assert re.findall(r'"([\d.]+)"', harness[1]) == pythons
-    for path in ("tests/runtimes/test_cpython.py", "tests/archive_python/starts.py", "tools/compiled.py"):
-        suite = re.search(r"^(?:VERSIONS|NAMES) = .* range\((\d+), (\d+)\)", (ROOT / path).read_text(), re.MULTILINE)
-        assert [f"3.{minor}" for minor in range(int(suite[1]), int(suite[2]))] == pythons, path
+    frozen = sources.tables()["versions"]
+    pythons, rubies = frozen["python"], frozen["ruby"]
+    minors = [int(version.removeprefix("3.")) for version in pythons]
+    assert list(harness.VERSIONS) == pythons
+    assert VERSIONS == [(3, minor) for minor in minors]
+    assert names_of("tools/compiled.py")["NAMES"] == ["python3", *(f"python{version}" for version in pythons)]
     # Whose code the archive lays out itself, each with a layout of its own.
-    layouts = (CRATES / "archive-python/src/code/layout.rs").read_text()
-    assert sorted(int(minor) for minor in re.findall(r"\bminor: (\d+)", layouts)) == [int(version[2:]) for version in pythons]
-    front_end = (ROOT / "ruby/lib/snapboot/front_end/freeze_run.rb").read_text()
-    assert re.search(r"VERSIONS = %w\[(.*?)\]", front_end)[1].split() == rubies
-    compilers = (ROOT / "ruby/lib/snapboot/front_end/compilers.rb").read_text()
-    yjits = rubies[rubies.index(re.search(r'YJIT_SINCE = "([\d.]+)"', compilers)[1]) :]
-    assert re.findall(r'"([\d.]+)"', re.search(r"const YJIT\b.*", (CRATES / "runtime/src/jit.rs").read_text())[0]) == yjits
-    archive = (CRATES / "archive-ruby/src/ruby/optional.rs").read_text()
-    assert re.search(r"b'3', b'\.', b'0'\.\.=b'(\d)'", archive)[1] == rubies[-1][-1] and f"in Ruby 3.0 to {rubies[-1]}." in archive
+    layouts = sources.crates()[CRATES / "archive-python/src/code/layout.rs"]
+    assert sorted(int(minor) for minor in layouts.texts(receiver="minor")) == minors
+    let_in, first_yjit = versions_of_the_front_end()
+    assert let_in == rubies and rubies[rubies.index(first_yjit) :] == frozen["yjit"]
     told = {"CPython": (pythons[0], pythons[-1]), "CRuby": (rubies[0], rubies[-1])}
     tried = (f"| CPython | {pythons[0]} to {pythons[-1]}:", f"| CRuby | CRuby {rubies[0]}.")
     assert all(words in (ROOT / "docs/limits/README.md").read_text() for words in tried)

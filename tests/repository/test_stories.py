@@ -45,7 +45,7 @@ SHOWN = """
  1. Freeze it: 6.2 times as fast (saves 840 ms)
     $ snapboot freeze -- tool
 
- 2. Mind this of the image
+ 2. What to know about the image
 """
 CUT = """\
                                 ordinary                 thawed

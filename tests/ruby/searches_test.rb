@@ -53,6 +53,13 @@ class SearchesTest < Minitest::Test
 
   # What a program begins with: it tells at its end what became of the look-ups of the search.
   EVENTS = <<~RUBY
+    # From Ruby 3.2 on, did_you_mean adds to the detailed message alone.
+    def suggested(error)
+      return error.message unless error.respond_to?(:detailed_message)
+
+      error.detailed_message(highlight: false).sub(" (LoadError)", "")
+    end
+
     if defined?(Snapboot::Archive)
       events = []
       Snapboot::Archive.on_event { |event, kind, name| events << event if kind == :memo && NAMES.include?(name) }
@@ -69,7 +76,7 @@ class SuggestionsTest < SearchesTest
     begin
       require "deep/sroted"
     rescue LoadError => e
-      puts e.message
+      puts suggested(e)
     end
   RUBY
 
@@ -107,7 +114,7 @@ class SuggestionsTest < SearchesTest
       %w[deep/sroted deep/er/otehr deep/sroted].each do |feature|
         require feature
       rescue LoadError => e
-        puts e.message
+        puts suggested(e)
       end
     RUBY
     run_ruby(archive: true)
@@ -144,7 +151,7 @@ class SuggestionsTest < SearchesTest
   # What a program does that is no ordinary search, between the first lines and the question.
   RENAME = 'File.rename(ARGV[0] + "/deep/sorted.rb", ARGV[0] + "/deep/serted.rb"); '
   SLEEP = "sleep 0.05; "
-  ASK = 'begin; require "deep/srted"; rescue LoadError => e; e.message; end; '
+  ASK = 'begin; require "deep/srted"; rescue LoadError => e; suggested(e); end; '
   private_constant :RENAME, :SLEEP, :ASK
 
   {

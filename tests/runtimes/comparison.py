@@ -14,6 +14,8 @@ import tempfile
 import threading
 import tomllib
 
+from common.support import bound_to_variables
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
@@ -36,7 +38,7 @@ def environment(**extra):
 
 def freeze(image, command, preload=(), cwd=None, env=None, options=()):
     """Writes an image and returns its path. Fails the test with what the freeze said."""
-    options = [*options, "--preload", ",".join(preload)] if preload else [*options]
+    options = [*bound_to_variables(command[0]), *options, *(["--preload", ",".join(preload)] if preload else [])]
     words = [str(word) for word in (SNAPBOOT, "freeze", "-o", image, *options, "--", *command)]
     done = subprocess.run(
         words,

@@ -6,13 +6,11 @@ CPython from 3.8 on that has its tests installed; `make test RUNTIME_TESTS=all` 
 
 import dataclasses
 import functools
-import os
 import pathlib
-import re
-import shutil
 import subprocess
 
 import pytest
+from common import pythons
 
 from . import comparison
 
@@ -21,8 +19,6 @@ pytestmark = pytest.mark.sample(6)
 RUNNER = str(comparison.HERE / "cpython/runner.py")
 FILES = comparison.table("cpython/files.toml")
 DIFFERENCES = comparison.table("cpython/differences.toml")["difference"]
-# Those of PYTHONS in crates/runtime probe.rs.
-VERSIONS = [(3, minor) for minor in range(8, 16)]
 PRELOADED = (3, 11)  # has one more image, with what all the tests import already loaded
 ENOUGH = 40  # files on each CPython, at least
 
@@ -30,17 +26,14 @@ ENOUGH = 40  # files on each CPython, at least
 @functools.cache
 def interpreters():
     """(major, minor) -> path of an interpreter and the directory of its tests: pyenv's, else those on the PATH."""
-    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
-    by_number = sorted(pyenv.glob("3.*/bin/python"), key=lambda path: [int(n) for n in re.findall(r"\d+", str(path))])
-    on_path = [shutil.which("python%d.%d" % version) for version in VERSIONS]
     found = {}
-    for path in [*filter(None, on_path), *by_number]:
+    for path in pythons.candidates():
         code = "import sys, test.test_dict; print(*sys.version_info[:2], sys.abiflags + '.', test.__path__[0])"
         told = subprocess.run([path, "-c", code], capture_output=True, text=True, env=comparison.environment())
         words = told.stdout.split(maxsplit=3)
         if told.returncode == 0 and words[2] == ".":
             version = int(words[0]), int(words[1])
-            if version in VERSIONS:
+            if version in pythons.VERSIONS:
                 found[version] = str(path), pathlib.Path(words[3].strip())
     return found
 
@@ -94,7 +87,7 @@ def test_same_outcomes(case, workers):
     assert result.outcomes, f"{case.name} ran no test:\n{result.said[-2000:]}"
 
 
-@pytest.mark.parametrize("version", VERSIONS, ids="{0[0]}.{0[1]}".format)
+@pytest.mark.parametrize("version", pythons.VERSIONS, ids="{0[0]}.{0[1]}".format)
 def test_enough_files(version):
     if version not in interpreters():
         pytest.skip("CPython %d.%d with its tests is not installed here (pyenv install, or libpython3-testsuite)" % version)

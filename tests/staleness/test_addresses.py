@@ -17,10 +17,23 @@ def test_what_is_kept_by_addresses_makes_no_difference(tmp_path, homes):
     program.check(False, XDG_CONFIG_HOME="/etc")
 
 
-def test_the_order_of_addresses_makes_no_difference(tmp_path, homes):
-    """Of three classes, so that two boots have it alike by chance now and then."""
-    classes = "CLASSES = tuple({ValueError, type('A', (), {}), type('B', (), {})})\n"
-    program = Program(tmp_path, f"{classes}VALUE = os.path.expanduser('~/.config')", {"HOME": homes[0]})
+@pytest.mark.parametrize("length", [0, 700, 710, 760])
+def test_the_order_of_addresses_makes_no_difference(length, tmp_path, homes):
+    """Boots in the same environment have the same order. A long value comes from malloc, which shifts the classes that come from there."""
+    first = homes[0] + "/home" * (length // 5) + "x" * (length % 5)
+    classes = "CLASSES = [tuple({ValueError, type('A', (), {}), type('B', (), {})}) for _ in range(3)]\n"
+    program = Program(tmp_path, f"{classes}VALUE = os.path.expanduser('~/.config')", {"HOME": first})
+    program.check(True, HOME=homes[1])
+
+
+def test_the_order_of_like_objects_in_a_set_makes_no_difference(tmp_path, homes):
+    """As the handlers of logging, some of which have no texts that tell them apart."""
+    source = (
+        "Handler = type('Handler', (), {})\nboth = list({Handler(), Handler()})\n"
+        "home = os.environ['HOME']\nif len(home) > 200: both.reverse()\n"
+        "ONE, OTHER = both\nALL, VALUE = {ONE, OTHER}, home + '/.config'\ndel both, home\n"
+    )
+    program = Program(tmp_path, source, {"HOME": f"{homes[0]}/{'long' * 50}"})
     program.check(True, HOME=homes[1])
 
 

@@ -23,7 +23,7 @@ def test_the_current_directory_is_named_with_its_reader(language, tmp_path):
     result = support.freeze(image, [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
     words = f"the current directory ({tmp_path}), read by {path.name}:2"
     if language is PYTHON:
-        words += " (boot.VALUE follows from it)"
+        words += " (boot.VALUE depends on it)"
     assert result.status == 0 and f"\ndepends on {words}\n" in result.out, result
     shown, depends = inspected(image)
     assert depends == [words] and words in shown

@@ -22,7 +22,7 @@ REFUSED = {
     "name in a parser": (PYTHON, "__import__('argparse').ArgumentParser().prog", "sys.argv"),
     "main module": (PYTHON, "getattr(__import__('__main__'), '__file__', None)", "__main__.__file__"),
     "name of the main module": (PYTHON, "getattr(__import__('__main__'), 'app', None)", "__main__.app"),
-    "parent": (PYTHON, "os.getppid()", "the number of its parent process"),
+    "parent": (PYTHON, "os.getppid()", "the pid of its parent process"),
     "kind of standard input": (PYTHON, "__import__('stat').S_ISFIFO(os.fstat(0).st_mode)", "what standard input is"),
     "kind of standard output": (PYTHON, "os.fstat(__import__('sys').stdout.fileno()).st_size", "what standard output is"),
     "kind of Ruby's standard input": (RUBY, "$stdin.stat.pipe?", "what standard input is"),
@@ -35,7 +35,7 @@ REFUSED = {
     "last part of Ruby's name": (RUBY, "File.basename($PROGRAM_NAME, '.rb')", "$0"),
     "file of Ruby's caller": (RUBY, "caller.find { |frame| !frame.include?('boot') }", "who calls it (caller)"),
     "Ruby's last caller": (RUBY, "caller_locations.last", "who calls it (caller)"),
-    "Ruby's parent": (RUBY, "Process.ppid", "the number of its parent process"),
+    "Ruby's parent": (RUBY, "Process.ppid", "the pid of its parent process"),
 }
 
 

@@ -5,10 +5,10 @@ import os
 import pathlib
 import shutil
 import tempfile
-import time
 
 import pytest
 from common import support
+from common.waiting import settle
 
 pytestmark = pytest.mark.sample(3, whole=True)
 
@@ -36,7 +36,7 @@ def program(request, tmp_path):
     name = "main.py" if is_python else "main.rb"
     (home / "app" / name).write_text(PYTHON.format(top=str(home)) if is_python else RUBY)
     (home / "app" / ("helper.py" if is_python else "helper.rb")).write_text("A = 1\n")
-    time.sleep(0.05)
+    settle()
     command = [support.PYTHON if is_python else support.RUBY, f"app/{name}"]
     return home, command, support.frozen(home / "app.img", command, cwd=home)
 
@@ -116,7 +116,7 @@ def test_ruby_with_names_of_many_lengths(name, length):
         home = pathlib.Path(top, "x" * max(1, length - len(f"{top}//{name}")))
         home.mkdir()
         (home / name).write_text(RUBY.replace('require_relative "helper"', "A = 2"))
-        time.sleep(0.05)
+        settle()
         image = support.frozen(home / "app.img", [support.RUBY, name], cwd=home)
         same(support.run([image], cwd="/", log=False), ordinary([support.RUBY, home / name], cwd="/"))
 

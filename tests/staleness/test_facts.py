@@ -56,6 +56,10 @@ def fewer_files():
     return ["sh", "-c", 'ulimit -n 123; exec "$@"', "sh"]
 
 
+def nicer():
+    return ["nice", "-n", "3"]
+
+
 def another_user():
     if not support.IS_ROOT:
         pytest.skip("only root can become somebody else")
@@ -93,6 +97,7 @@ FACTS = {
         "__import__('resource').getrlimit(7)[0]", "Process.getrlimit(:NOFILE)[0]", fewer_files, "limit of open files"
     ),
     "limit by sysconf": ("os.sysconf('SC_OPEN_MAX')", ETC + "Etc.sysconf(Etc::SC_OPEN_MAX)", fewer_files, "limit of open files"),
+    "nice value": ("os.getpriority(os.PRIO_PROCESS, 0)", "Process.getpriority(Process::PRIO_PROCESS, 0)", nicer, "nice value"),
     "user": ("os.getuid()", "Process.uid", another_user, "user and group"),
     "effective group": ("os.getegid()", "Process::GID.eid", another_user, "user and group"),
     "groups": ("os.getgroups()", "Process.groups.inspect", another_group, "supplementary groups"),
@@ -105,13 +110,6 @@ FACTS = {
         "size of the terminal at standard output",
     ),
 }
-
-
-def open_to_others(folder):
-    """Let others into a folder; pytest keeps its own to their owner."""
-    while folder != folder.parent:
-        folder.chmod(folder.stat().st_mode | 0o011)
-        folder = folder.parent
 
 
 def frozen(language, tmp_path, expression, program=None):
@@ -138,26 +136,26 @@ def argv_of(language, image):
     [pytest.param(language, fact, id=f"{fact}-{language.name}", marks=support.needs_ruby if language is RUBY else ())
      for fact, (_, in_ruby, *_) in FACTS.items() for language in (PYTHON, RUBY) if language is PYTHON or in_ruby],
 )  # fmt: skip
-def test_a_fact_that_was_asked_for_is_an_input(language, fact, tmp_path):
+def test_a_fact_that_was_asked_for_is_an_input(language, fact, open_path):
     python, ruby, change, reason = FACTS[fact]
     changed = change()
     program = support.public_python() if language is PYTHON and change is another_user else language.program
-    image, env = frozen(language, tmp_path, python if language is PYTHON else ruby, program)
+    image, env = frozen(language, open_path, python if language is PYTHON else ruby, program)
     argv = argv_of(language, image)
-    before = support.thawed(argv, env=env, cwd=tmp_path)
+    before = support.thawed(argv, env=env, cwd=open_path)
     assert before.status == 0, before
     if change is another_user:
-        open_to_others(tmp_path)
         image.chmod(0o755)
         if subprocess.run([*changed, "test", "-x", image], cwd="/").returncode:
             pytest.skip("an ordinary user cannot reach this tree")
     if changed == ["terminal"]:
         script = ["script", "-qec", " ".join(["stty cols 123;", *map(quoted, argv)]), "/dev/null"]
-        result = support.run(script, env=env, cwd=tmp_path)
-        assert "123" in result.out and f"the boot read it: {reason}" in result.out, result
+        result = support.run(script, env=env, cwd=open_path)
+        assert "123" in result.out and f"this has changed since the boot: {reason}" in result.out, result
         return
-    result = support.run([*changed, *argv], env=env, cwd=tmp_path)
-    assert result.fell_back and f"the boot read it: {reason};" in result.err, result
+    result = support.run([*changed, *argv], env=env, cwd=open_path)
+    what = "this file of the kernel" if reason == SETTING else "this"
+    assert result.fell_back and f"{what} has changed since the boot: {reason};" in result.err, result
     if fact != "cpus":
         assert result.status != 0 or result.out != before.out, result
 
@@ -228,12 +226,11 @@ def test_what_a_library_keeps_of_where_it_started_is_renewed(module, file, name,
 
 @support.needs_root
 @both
-def test_an_image_of_root_runs_for_others(language, tmp_path):
+def test_an_image_of_root_runs_for_others(language, open_path):
     """What the runtime itself asks at its start is no input."""
     program = support.public_python() if language is PYTHON else language.program
-    open_to_others(tmp_path)
     env = support.environment(HOME="/nonexistent")
-    image = support.frozen(tmp_path / "app.img", [program], "--preload", "json", env=env, cwd=tmp_path)
+    image = support.frozen(open_path / "app.img", [program], "--preload", "json", env=env, cwd=open_path)
     image.chmod(0o755)
     option, code = ("-c", "import os; print(os.getuid())") if language is PYTHON else ("-e", "p Process.uid")
     if subprocess.run(support.as_nobody(["test", "-x", image]), cwd="/").returncode:

@@ -155,4 +155,4 @@ def test_who_looks_above_the_current_directory_is_bound_to_that_alone(tmp_path):
     program.start = tmp_path.parent
     program.check(False)
     why = support.run([support.SNAPBOOT, "inspect", "--why", program.image], env=program.env, cwd=program.start).out
-    assert ".no-such above it, which it uses, follows from it" in why, why
+    assert ".no-such above it, which it uses, depends on it" in why, why

@@ -81,8 +81,8 @@ def test_the_gem_that_was_asked_for_in_another_version(tmp_path):
     gem(app.home, "asked", "2.0")
     out, err = app.stale()
     folder = app.home / "specifications"
-    assert out == "2.0\n" and f"this directory lists other names now, of those that were looked up: {folder}" in err
-    assert f"{folder}: lists other files (of " in app.why() and "asked-*.gemspec" in app.why()
+    assert out == "2.0\n" and f"this directory lists other names among those that the boot looked up: {folder}" in err
+    assert f"{folder}: lists other files (" in app.why() and "asked-*.gemspec" in app.why()
 
 
 def test_the_gem_that_was_asked_for_edited_in_place(tmp_path):

@@ -5,10 +5,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import time
 
 import pytest
 from common import support
+from common.waiting import settle
 
 pytestmark = pytest.mark.sample(4, whole=True)
 
@@ -31,7 +31,7 @@ class Program:
         return path
 
     def freeze(self, *options):
-        time.sleep(0.05)  # times younger than a tick of the kernel's clock tell nothing
+        settle()
         return support.freeze(self.image, [self.runtime, self.script], *options, env=self.env, cwd=self.folder)
 
     def frozen(self, *options):

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 from common import support
-from common.languages import PYTHON, both
+from common.languages import PYTHON, RUBY, both
 
 from .test_facts import in_namespace
 
@@ -196,10 +196,10 @@ def test_a_package_with_a_library(language, what, tmp_path):
     own = with_library_cache(tmp_path, a_library(tmp_path / "own", name))
     # A library that would be found elsewhere: the image says so, and nothing is started with it.
     result = support.run([*own, *argv], env={**env, "SNAPBOOT_ON_STALE": "error"}, cwd=tmp_path)
-    reason = f"finds this library elsewhere now, or no longer, or did not before: {name}"
+    reason = f"now finds this library elsewhere, or no longer, or for the first time: {name}"
     assert result.status == 125 and reason in result.err, result
     if what == "none":
-        assert f"/etc/ld.so.cache: says something else of {name}" in support.run([*own, *why], env=env, log=False).out
+        assert f"/etc/ld.so.cache: gives another answer for {name}" in support.run([*own, *why], env=env, log=False).out
 
 
 @both
@@ -252,7 +252,35 @@ def test_a_user_or_group_that_is_added(language, what, tmp_path):
     changed = with_table(tmp_path, path, edited_root)
     result = support.run([*changed, *argv], env=env, cwd=tmp_path)
     assert result.fell_back and "/elsewhere" in result.out and result.out != before, result
-    assert "a table of users or groups says something else of this now" in result.err
+    assert "the entry of this user or group has changed" in result.err
+
+
+SERVICES, PROTOCOLS = "/etc/services", "/etc/protocols"
+ENTRIES = {
+    "service by name": (SERVICES, ("80/tcp", "8080/tcp"), "socket.getservbyname('http')", "Socket.getservbyname('http')"),
+    "service by alias": (SERVICES, ("\twww", "\tw3"), "socket.getservbyname('www')", "Socket.getservbyname('www')"),
+    "service by port": (SERVICES, ("http\t", "web\t"), "socket.getservbyport(80)", "Socket.getservbyport(80)"),
+    "protocol by name": (PROTOCOLS, ("udp\t17", "udp\t18"), "socket.getprotobyname('udp')", None),
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "what"),
+    [pytest.param(language, what, marks=support.needs_ruby if language is RUBY else (), id=f"{language.name}-{what}")
+     for what, row in ENTRIES.items() for language in (PYTHON, RUBY) if language is PYTHON or row[-1]],
+)  # fmt: skip
+def test_a_service_or_protocol_that_is_added(language, what, tmp_path):
+    """Installing a server adds its service to the table."""
+    path, (old, new), python, ruby = ENTRIES[what]
+    if not os.path.exists(path) or old not in pathlib.Path(path).read_text():
+        pytest.skip(f"there is no {path} as Debian has it")
+    added = with_table(tmp_path, path, lambda table: table + "own\t9/tcp # for http and www\n")
+    changed = with_table(tmp_path, path, lambda table: table.replace(old, new))
+    argv, env = frozen(language, tmp_path, f"import socket\nVALUE = {python}", f"require 'socket'\nVALUE = {ruby}")
+    before = support.thawed(argv, env=env, cwd=tmp_path).out
+    assert support.thawed([*added, *argv], env=env, cwd=tmp_path).out == before
+    result = support.run([*changed, *argv], env=env, cwd=tmp_path)
+    assert result.fell_back and "the entry of this service or protocol has changed" in result.err and result.out != before, result
 
 
 NOBODY = {
@@ -332,8 +360,9 @@ def test_a_locale_that_is_added(language, tmp_path):
     assert support.run([*added, *why], env=env, log=False).out == f"{argv[0]}: fresh\n"
     own = with_locale(tmp_path, "C.UTF-8")
     result = support.run([*own, *argv], env=env, cwd=tmp_path)
-    assert result.fell_back and "is in the archive of locales now: C.UTF-8" in result.err, result
-    assert "locale-archive: says something else of C.UTF-8" in support.run([*own, *why], env=env, log=False).out
+    reason = "the archive of locales now contains this locale, which came from a directory: C.UTF-8"
+    assert result.fell_back and reason in result.err, result
+    assert "locale-archive: gives another answer for C.UTF-8" in support.run([*own, *why], env=env, log=False).out
     # An image that was made where there is an archive.
     image = tmp_path / "other.img"
     command = [support.SNAPBOOT, "freeze", "-o", image, "--", language.program]

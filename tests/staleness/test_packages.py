@@ -80,11 +80,10 @@ def test_the_package_that_was_asked_for_in_another_version(tmp_path):
     """As a new folder beside the old one, which is removed."""
     venv = Venv(tmp_path / "venv", VERSION)
     new = distribution(venv.packages, "some_package", "2.0")
-    assert f"of the Python packages that were looked up, this directory lists others (or other versions) now: {new.parent}" in (
-        venv.stale()[1]
-    )
+    said = "this directory lists other Python packages, or other versions, among those that the boot looked up"
+    assert f"{said}: {new.parent}" in venv.stale()[1]
     why = support.run([support.SNAPBOOT, "inspect", "--why", venv.image], env=venv.env, log=False)
-    assert f"{new.parent}: lists other Python packages (of Some.Package) than when the program booted" in why.out
+    assert f"{new.parent}: lists other Python packages (Some.Package) than when the program booted" in why.out
     shutil.rmtree(venv.asked)
     assert venv.stale()[0] == "2.0\n"
 

@@ -3,10 +3,10 @@
 import os
 import shutil
 import subprocess
-import time
 
 import pytest
 from common import support
+from common.waiting import settle
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 
@@ -16,7 +16,7 @@ def program(tmp_path):
     """A folder with a module that holds a file open, the environment that finds it, and an image of it."""
     (tmp_path / "data.txt").write_text("data")
     (tmp_path / "helper.py").write_text("ANSWER = 'first!'\nOPEN = open(__file__[: -len('helper.py')] + 'data.txt', 'r+')\n")
-    time.sleep(0.05)
+    settle()
     env = support.environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
     image = support.frozen(tmp_path / "app.img", [support.PYTHON], "--preload", "helper", env=env)
     return tmp_path, env, image
@@ -84,7 +84,7 @@ def test_nothing_of_the_image_runs(program):
     marker = folder / "ran"
     code = f"import helper, snapboot\n@snapboot.after_thaw\ndef mark(): open({str(marker)!r}, 'w')\n"
     (folder / "hooked.py").write_text(code)
-    time.sleep(0.05)
+    settle()
     env = {**env, "PYTHONPATH": f"{folder}:{support.ROOT / 'python'}"}
     image = support.frozen(folder / "hooked.img", [support.PYTHON], "--preload", "hooked", env=env)
     done = subprocess.run(

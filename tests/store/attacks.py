@@ -6,10 +6,9 @@ import os
 import pathlib
 import shutil
 import subprocess
-import threading
-import time
 
 from common import support
+from common.waiting import wait_until
 
 ATTACKER = support.NOBODY
 # Only a command that hangs takes so long, whatever else the machine does.
@@ -105,10 +104,7 @@ def builders(scene):
 
 def clean(scene):
     """Empties the attacker's folders and the shared one, when nobody makes an image there any more."""
-    deadline = time.monotonic() + support.SECONDS
-    while any(builders(scene)):
-        assert time.monotonic() < deadline, "still building"
-        time.sleep(0.02)
+    wait_until(lambda: not any(builders(scene)), "a builder goes on")
     for folder in (scene.evil, scene.shared, scene.marks):
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -152,17 +148,18 @@ def built(scene):
     store = scene.home / "store"
     words = [support.SNAPBOOT, "run", "--", scene.python, scene.tool]
     scene.start(*words, SNAPBOOT_STORE=str(store))
-    done = threading.Event()
-    for _ in range(PATIENCE * 10):
-        rows = scene.snapboot("list", "--json", SNAPBOOT_STORE=str(store))
-        if '"fresh"' in rows.out:
-            break
-        if '"failed"' in rows.out:  # files changed under its hands: the next start tries again
+
+    def state():
+        return json.loads(scene.snapboot("list", "--json", SNAPBOOT_STORE=str(store)).out)[0]["state"]
+
+    def is_fresh():
+        if state() == "failed":  # files changed under its hands: the next start tries again
             for attempt in store.glob("cache/*/attempt.json"):
                 attempt.unlink()
             scene.start(*words, SNAPBOOT_STORE=str(store))
-        done.wait(0.1)
-    assert json.loads(rows.out)[0]["state"] == "fresh", rows
+        return state() == "fresh"
+
+    wait_until(is_fresh, state)
     return store
 
 

@@ -2,9 +2,9 @@
 
 import json
 import os
-import time
 
 from common import support
+from common.waiting import wait_until
 
 
 class Store:
@@ -42,7 +42,7 @@ class Store:
         def is_done():
             return not self.is_busy() and (rows := self.list(**more)) and all(row["state"] != "building" for row in rows)
 
-        self.wait_until(is_done)
+        self.wait_until(is_done, "the image is not done")
         return self.list(**more)
 
     def is_busy(self):
@@ -50,12 +50,9 @@ class Store:
         # A start that leaves a builder behind may end between two looks: it takes a second one.
         return bool(self.starts()) or any(self._builders(with_unknown=True)) or any(self._builders(with_unknown=True))
 
-    def wait_until(self, condition):
-        """Waits until the condition, a function, holds."""
-        deadline = time.monotonic() + support.SECONDS
-        while not condition():
-            assert time.monotonic() < deadline, f"still waiting: {self.list()}"
-            time.sleep(0.05)
+    def wait_until(self, condition, what):
+        """As `waiting.wait_until`; the error shows the store, too."""
+        wait_until(condition, lambda: f"{what}: {self.list()}")
 
     def builders(self):
         """The numbers of the processes that make images for this store."""

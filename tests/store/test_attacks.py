@@ -289,7 +289,7 @@ def test_in_place_is_for_all_who_start_the_command(scene):
     os.chown(private, scene.user, scene.user)
     before = tool.read_text()
     refused = scene.snapboot("install", "--in-place", str(tool), SNAPBOOT_STORE=str(private / "store"))
-    assert refused.status == 2 and "others can start intool" in refused.err and tool.read_text() == before, refused
+    assert refused.status == 2 and "other users can start intool" in refused.err and tool.read_text() == before, refused
     assert sorted(os.listdir(public)) == ["intool"]
     reached = scene.snapboot("install", "-q", "--in-place", str(tool), SNAPBOOT_STORE=str(scene.home / "open-store"))
     assert reached.status == 0 and tool.is_symlink(), reached

@@ -117,7 +117,7 @@ def test_list_says_why_a_command_has_several_images(tmp_path):
         for _ in range(3):
             program.run(KIND=kind)
     rows = program.store.list(env={"KIND": "a"})
-    assert len(rows) == 2 and all("2 images, since starts come to another state by KIND" in row["notes"] for row in rows), rows
+    assert len(rows) == 2 and all("2 images, because the program boots differently depending on KIND" in row["notes"] for row in rows), rows
 
 
 @both

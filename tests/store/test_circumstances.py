@@ -98,7 +98,9 @@ def test_paths_of_any_form(tmp_path, language, name):
     for _ in range(2):
         found = support.run([support.SNAPBOOT, "run", "--", language.program, os.fsdecode(script), "a"], env=env, log=False)
         assert (found.status, found.out, found.err) == (7, ordinary.out, ordinary.err)
-        store.wait_until(lambda: not any(os.fsencode("build-image") in cmdline(number) for number in processes(folder)))
+        store.wait_until(
+            lambda: not any(os.fsencode("build-image") in cmdline(number) for number in processes(folder)), "the builder goes on"
+        )
     listed = support.run([support.SNAPBOOT, "list"], env=env, log=False)
     # A command whose words are no text has no image.
     assert listed.status == 0 and ("tool" in listed.out) == (b"\xff" not in name), listed
@@ -174,7 +176,7 @@ def test_a_disk_that_is_full_at_any_write(tmp_path, language, size):
 def test_a_builder_that_is_told_to_end_leaves_nothing(hanging, number):  # noqa: F811
     store, words, builder = hanging
     os.kill(builder, number)
-    store.wait_until(lambda: not store.builders())
+    store.wait_until(lambda: not store.builders(), "the builder goes on")
     assert [path.name for path in store.place.glob("cache/*/.*") if path.is_dir()] == []
     assert store.run(*words).out == "ran\n"
 

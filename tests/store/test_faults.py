@@ -8,11 +8,11 @@ import os
 import random
 import shutil
 import signal
-import time
 
 import pytest
 from common import support
 from common.languages import both
+from common.waiting import random_moment
 
 from store.stores import Store, is_thawed
 
@@ -58,7 +58,7 @@ class Faults:
         raise AssertionError(f"after {fault}, no image is made: {self.store.list()}, {self.start()}")
 
     def end_builders(self):
-        self.store.wait_until(lambda: not self.store.is_busy())
+        self.store.wait_until(lambda: not self.store.is_busy(), "the builder goes on")
 
     def edit(self):
         self.value += 1
@@ -67,7 +67,7 @@ class Faults:
     def a_builder_is_killed(self):
         self.edit()
         self.start()
-        time.sleep(self.choice.uniform(0, 0.7))
+        random_moment(self.choice, 0.7)
         for number in self.store.builders():
             try:
                 os.kill(number, signal.SIGKILL)
@@ -96,7 +96,7 @@ class Faults:
     def the_store_is_removed(self):
         self.edit()
         self.start()
-        time.sleep(self.choice.uniform(0, 0.7))
+        random_moment(self.choice, 0.7)
         shutil.rmtree(self.store.place, ignore_errors=True)
 
     def the_directory_is_removed(self):

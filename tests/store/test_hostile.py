@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 
 import pytest
 from common import support
@@ -53,7 +52,7 @@ def test_twenty_starts_at_once_are_right(tmp_path, language, trouble):
     done = threading.Event()
 
     def harm():
-        while not done.is_set():
+        while not done.wait(random.uniform(0, 0.2)):
             if trouble == "builders are killed":
                 for number in store.builders():
                     try:
@@ -62,7 +61,6 @@ def test_twenty_starts_at_once_are_right(tmp_path, language, trouble):
                         pass
             elif trouble == "the store is removed":
                 shutil.rmtree(store.place, ignore_errors=True)
-            time.sleep(random.uniform(0, 0.2))
 
     thread = threading.Thread(target=harm)
     thread.start()
@@ -83,14 +81,16 @@ def test_one_image_is_made_at_a_time(tmp_path):
     store = Store(tmp_path)
     commands = [write(store, PYTHON, f"tool{number}") for number in range(4)]
     processes = [process for words in commands for process in start_many(store, words, 3)]
-    most = 0
-    while any(process.poll() is None for process in processes) or store.builders():
-        names = [path.name for path in store.place.glob("cache/*/.*.freezing-*")]
-        most = max(most, len(names))
-        time.sleep(0.01)
+    at_once = []
+
+    def have_ended():
+        at_once.append(len(list(store.place.glob("cache/*/.*.freezing-*"))))
+        return all(process.poll() is not None for process in processes) and not store.builders()
+
+    store.wait_until(have_ended, "starts and builders have not ended")
     for process in processes:
         process.communicate()
-    assert most == 1
+    assert max(at_once) == 1
     assert sorted(row["state"] for row in store.wait()) == ["fresh"] * 4
 
 
@@ -176,7 +176,7 @@ def hanging(tmp_path):
     (tmp_path / "place").mkdir()
     words = [support.PYTHON, str(tmp_path / "app.py")]
     assert store.run(*words, cwd=tmp_path / "place").out == "ran\n"
-    store.wait_until(lambda: (tmp_path / "reached").stat().st_mtime > 0)
+    store.wait_until(lambda: (tmp_path / "reached").stat().st_mtime > 0, "no builder comes to the module")
     (builder,) = store.builders()
     yield store, words, builder
     (tmp_path / "hang").unlink(missing_ok=True)
@@ -188,7 +188,7 @@ def test_a_boot_that_takes_for_ever_is_not_tried_again_at_once(hanging):
     (row,) = store.wait()
     assert row["state"] == "failed" and "SIGALRM" in row["why"][0], row
     again = store.run(*words, cwd=store.folder / "place")
-    assert again.out == "ran\n" and "the next one is due in " in again.err and not store.builders(), again
+    assert again.out == "ran\n" and "the next attempt is due in " in again.err and not store.builders(), again
 
 
 def test_no_image_is_made_in_a_directory_that_is_gone(hanging, tmp_path):

@@ -76,8 +76,8 @@ def test_no_image_is_made_where_a_second_copy_has_no_room(tmp_path, language, gr
         words, env=store.env, cwd=tmp_path, preexec_fn=group.join, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert program.stdout.readline() == "ready\n"
-    store.wait_until(lambda: any("memory is short" in "".join(row["why"]) for row in store.list()))
-    store.wait_until(lambda: not store.builders())
+    store.wait_until(lambda: any("memory is short" in "".join(row["why"]) for row in store.list()), "the builder does not give up")
+    store.wait_until(lambda: not store.builders(), "the builder goes on")
     group.limit(2000 * MB)
     assert program.communicate("\n") == (f"{85 * MB}\n", None) and program.returncode == 0
     assert store.list()[0]["state"] == "none"
@@ -85,7 +85,7 @@ def test_no_image_is_made_where_a_second_copy_has_no_room(tmp_path, language, gr
     support.run(words, env=store.env, cwd=tmp_path, log=False, input=b"\n")
     (row,) = store.wait()
     assert row["state"] == "fresh" and not any("put off" in why for why in row["why"]), row
-    store.wait_until(lambda: not group.members())
+    store.wait_until(lambda: not group.members(), "the group has members")
 
 
 @pytest.mark.fault("memory runs short while an image is made", "the builder ends, the image is made later")
@@ -94,10 +94,10 @@ def test_a_builder_ends_when_others_need_the_memory(hanging, group, tmp_path):  
     assert pathlib.Path(f"/proc/{builder}/oom_score_adj").read_text() == "1000\n"
     (group.path / "cgroup.procs").write_text(str(builder))
     group.limit(MB * 16)
-    store.wait_until(lambda: not store.builders())
+    store.wait_until(lambda: not store.builders(), "the builder goes on")
     (row,) = store.list()
     assert row["state"] == "none" and "memory ran short" in row["why"][0], row
-    store.wait_until(lambda: not group.members())
+    store.wait_until(lambda: not group.members(), "the group has members")
     left = [path.name for path in store.place.glob("cache/*/.*.freezing-*")]
     assert left == []
     (tmp_path / "hang").unlink()

@@ -246,14 +246,14 @@ def test_an_ordinary_start_is_just_that(store, prepared):
         for stream in CLOSED.get(prepared, []):
             os.close(stream)
 
-    def told(*start):
+    def state_shown_by(*start):
         (store.folder / "told").unlink(missing_ok=True)
         words = [*start, PYTHON.program, "state.py"]
         support.run(words, env=store.env, cwd=store.folder, log=False, preexec_fn=prepare, restore_signals=False)
         return (store.folder / "told").read_text()
 
-    without = told()
-    assert told(support.SNAPBOOT, "run", "--") == without and "no children" in without
+    without = state_shown_by()
+    assert state_shown_by(support.SNAPBOOT, "run", "--") == without and "no children" in without
     store.wait()
 
 

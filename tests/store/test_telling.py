@@ -62,8 +62,8 @@ class Program(Store):
     def start(self, *arguments, **more):
         return self.run(*self.words, *arguments, **more)
 
-    def told(self):
-        """Names of what was told, without folders and endings."""
+    def reported(self):
+        """Names of the modules that a start reported, without folders and endings."""
         if not os.path.exists(self.profile):
             return []
         with open(self.profile, "rb") as file:
@@ -87,18 +87,18 @@ class Program(Store):
 @both
 def test_the_next_image_has_it(tmp_path, language):
     program = Program(tmp_path, language)
-    assert not program.told(), "an ordinary start is left alone"
+    assert not program.reported(), "an ordinary start is left alone"
     second = program.start("late")
     assert is_thawed(second) and second.out == "late 7 False\n", second
     # In the order of their loading where that is known.
-    assert program.told() == (["early", "late"] if language is PYTHON else ["late", "early"])
+    assert program.reported() == (["early", "late"] if language is PYTHON else ["late", "early"])
     program.wait()
     assert sorted(program.learnt()) == ["early", "late"]
     third = program.start("late")
     assert is_thawed(third) and third.out == "late 7 True\n", third
     # That was all.
     assert not program.builders()
-    assert sorted(program.told()) == ["early", "late"]
+    assert sorted(program.reported()) == ["early", "late"]
     assert program.count_learnt() == 1
     program.module("early", EARLY[language.name].replace("7", "8"))
     assert program.start("late").out == "late 8 False\n"
@@ -150,10 +150,10 @@ def test_it_depends_on_the_end(tmp_path, language, end, tells):
     thawed = program.start(*[end] * before, "late", *[end] * (not before))
     ordinary = support.run([*program.words, *[end] * before, "late", *[end] * (not before)], env=program.env, cwd=program.folder)
     assert (thawed.status, thawed.out, thawed.err) == (ordinary.status, ordinary.out, ordinary.err), (thawed, ordinary)
-    assert ("late" in program.told()) == tells, program.told()
+    assert ("late" in program.reported()) == tells, program.reported()
     # By one process alone.
-    assert program.told().count("late") <= 1
-    assert ("after" in program.told()) == ("after" in end)
+    assert program.reported().count("late") <= 1
+    assert ("after" in program.reported()) == ("after" in end)
     program.wait()
 
 
@@ -196,12 +196,12 @@ def test_where_nothing_can_be_written_nothing_is_told(tmp_path, language):
     words = support.in_mount_namespace('mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"; shift; exec "$@"', program.place)
     result = support.run([*words, support.SNAPBOOT, "run", "--", *program.words, "late"], env=program.env, cwd=tmp_path)
     assert (result.status, result.out) == (0, "late 7 False\n"), result
-    assert not program.told()
+    assert not program.reported()
     # SIGXFSZ would end it.
     limited = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", support.SNAPBOOT, "run", "--", *program.words, "late"]
     result = support.run(limited, env=program.env, cwd=tmp_path)
     assert (result.status, result.out, result.err) == (0, "late 7 False\n", ""), result
-    assert not program.told()
+    assert not program.reported()
 
 
 @support.needs_root
@@ -211,7 +211,7 @@ def test_nothing_is_told_to_another_user(tmp_path, language):
     os.chown(os.path.dirname(program.profile), support.NOBODY, -1)
     result = support.run([program.image, "late"], env=program.env, cwd=tmp_path)
     assert is_thawed(result) and result.out == "late 7 False\n", result
-    assert not program.told()
+    assert not program.reported()
 
 
 @both
@@ -233,7 +233,7 @@ def test_nobody_waits_for_the_next_image(tmp_path, language):
         # Returns when all that has the other end of the pipes is gone.
         result = program.start("late", pass_fds=[lock.fileno()])
         assert is_thawed(result), result
-        program.wait_until(program.builders)
+        program.wait_until(program.builders, "no builder starts")
         assert "late" not in program.learnt()
     program.wait()
     assert "late" in program.learnt()
@@ -303,7 +303,7 @@ def test_what_comes_from_a_folder_of_one_start_is_no_part_of_the_image(tmp_path,
         result = program.start(use.format(str(tmp_path / folder)), "passing")
         assert is_thawed(result) and result.out == f"passing {folder} False\n", result
         program.wait()
-    assert "passing" in program.told()
+    assert "passing" in program.reported()
     # What is gone is gone.
     for path in (tmp_path / "one", tmp_path / "two"):
         (path / ("passing" + language.ending)).unlink()
@@ -320,11 +320,11 @@ def test_what_an_image_cannot_have_is_tried_once(tmp_path):
     program.module("late", "import mmap\nVALUE = 2\nSHARED = mmap.mmap(-1, 4096)\n")
     assert is_thawed(program.start("late"))
     assert [row["state"] for row in program.wait()] == ["fresh"]
-    assert "late" not in program.learnt() and not program.told()
+    assert "late" not in program.learnt() and not program.reported()
     made = os.stat(program.image).st_mtime_ns
     again = program.start("late")
     assert is_thawed(again) and again.out == "late 2 False\n", again
-    assert not program.builders() and not program.told()
+    assert not program.builders() and not program.reported()
     assert os.stat(program.image).st_mtime_ns == made
 
 
@@ -333,4 +333,4 @@ def test_an_image_that_is_in_no_store_tells_nothing(tmp_path, language):
     program = Program(tmp_path, language)
     image = support.frozen(tmp_path / "own.img", program.words, env=program.env, cwd=tmp_path)
     assert is_thawed(support.run([image, "late"], env=program.env, cwd=tmp_path))
-    assert not program.told() and not program.builders()
+    assert not program.reported() and not program.builders()

@@ -42,7 +42,7 @@ class Terminal:
         result = self.store.run(*self.command, *arguments)
         return result.out, is_thawed(result)
 
-    def at(self, *arguments, streams=(0, 1, 2), **env):
+    def at_terminal(self, *arguments, streams=(0, 1, 2), **env):
         """What it shows at one; `streams` says which of the standard streams that is."""
         return self._shown([support.SNAPBOOT, "run", "--", *self.command, *arguments], streams, env)
 
@@ -82,11 +82,11 @@ def test_each_kind_of_start_has_its_image(tmp_path, language):
         program.store.wait()
     assert program.without("a") == ("False vt100 a\n", True)
     for _ in range(3):
-        assert program.at("a") == "True vt100 a\r\n"
+        assert program.at_terminal("a") == "True vt100 a\r\n"
         program.store.wait()
     before = program.thaws()
     assert len(before) == 2
-    assert program.at("b") == "True vt100 b\r\n" and program.without("b") == ("False vt100 b\n", True)
+    assert program.at_terminal("b") == "True vt100 b\r\n" and program.without("b") == ("False vt100 b\n", True)
     assert [after - thaws for after, thaws in zip(program.thaws(), before, strict=True)] == [1, 1]
     rows = program.store.list()
     assert program.image_at(rows[0]["path"], "c") == "True vt100 c\r\n"
@@ -102,10 +102,10 @@ def test_each_kind_of_start_has_its_image(tmp_path, language):
 def test_a_start_that_fits_no_image_is_an_ordinary_one(tmp_path, language):
     program = Terminal(tmp_path, language)
     for _ in range(3):
-        program.at("a")
+        program.at_terminal("a")
         program.store.wait()
-    assert program.at("b", streams=(0, 1)) == "False vt100 b\r\n"
-    assert program.at("b", TERM="dumb") == "True dumb b\r\n"
+    assert program.at_terminal("b", streams=(0, 1)) == "False vt100 b\r\n"
+    assert program.at_terminal("b", TERM="dumb") == "True dumb b\r\n"
     assert program.without("b")[0] == "False vt100 b\n"
 
 
@@ -113,13 +113,13 @@ def test_a_start_that_fits_no_image_is_an_ordinary_one(tmp_path, language):
 def test_an_image_that_is_made_again_is_for_the_same_starts(tmp_path, language):
     program = Terminal(tmp_path, language)
     for _ in range(3):
-        program.at("a")
+        program.at_terminal("a")
         program.store.wait()
     (path,) = (row["path"] for row in program.store.list())
     again = program.store.snapboot("refreeze", path, stdin=subprocess.DEVNULL)
     assert again.status == 0, again
     before = program.thaws()
-    assert program.at("b") == "True vt100 b\r\n"
+    assert program.at_terminal("b") == "True vt100 b\r\n"
     assert program.thaws() == [before[0] + 1]
 
 
@@ -127,8 +127,8 @@ def test_an_image_that_is_made_again_is_for_the_same_starts(tmp_path, language):
 def test_what_is_printed_at_a_terminal_alone_is_printed_by_each_start(tmp_path, language):
     program = Terminal(tmp_path, language)
     for _ in range(4):
-        assert program.at("loud") == "at a terminal\r\nTrue vt100 loud\r\n"
+        assert program.at_terminal("loud") == "at a terminal\r\nTrue vt100 loud\r\n"
         program.store.wait()
     (before,) = program.thaws()
-    assert program.at("loud") == "at a terminal\r\nTrue vt100 loud\r\n"
+    assert program.at_terminal("loud") == "at a terminal\r\nTrue vt100 loud\r\n"
     assert program.thaws() == [before + 1]

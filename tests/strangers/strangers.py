@@ -33,6 +33,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tools")]
 import workloads  # noqa: E402
 from behaviour import process  # noqa: E402
 from behaviour.normalise import normalised  # noqa: E402
+from common.waiting import wait_until  # noqa: E402
 from workloads import Unavailable, Workload  # noqa: E402
 
 SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
@@ -157,8 +158,8 @@ class Stranger:
 
     def wait(self):
         """Waits until no image is being made."""
-        while subprocess.run(["pgrep", "-f", f"snapboot (build-image|learn) .*{self.store}"], capture_output=True).returncode == 0:
-            time.sleep(0.1)
+        pgrep = ["pgrep", "-f", f"snapboot (build-image|learn) .*{self.store}"]
+        wait_until(lambda: subprocess.run(pgrep, capture_output=True).returncode != 0, "an image is still being made")
 
     def snapboot(self, *words):
         """The command, in the folder of the freeze. Returns status and what was said."""

@@ -11,7 +11,6 @@ Two ordinary imports tell what belongs to a start, such as a time: that is not c
 """
 
 import argparse
-import collections
 import concurrent.futures
 import fnmatch
 import os
@@ -21,7 +20,7 @@ import sys
 import tempfile
 
 import modules as of_images
-from modules import LIST, TOLD, Outcome, tidy
+from modules import LIST, TOLD, Outcome, report, tidy
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -124,16 +123,7 @@ def main():
         modules = sweep.modules()
         if options.names:
             modules = [name for name in modules if any(fnmatch.fnmatch(name, pattern) for pattern in options.names)]
-        counts, bad = collections.Counter(), []
-        for number, outcome in enumerate(sweep.outcomes(modules, len(os.sched_getaffinity(0))), 1):
-            counts[outcome.kind] += 1
-            if sys.stderr.isatty():
-                print(f"\r{number} of {len(modules)}  {outcome.module:40}", end="", file=sys.stderr, flush=True)
-            if outcome.kind == "different":
-                bad.append(outcome)
-                print(f"{outcome.module}: {outcome.kind}\n    " + outcome.text.strip().replace("\n", "\n    "), flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or "no such module")
-    return 1 if bad or not counts else 0
+        return report(sweep, modules, lambda outcome: outcome.kind != "different")
 
 
 if __name__ == "__main__":

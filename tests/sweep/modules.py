@@ -161,16 +161,21 @@ def main():
         if options.names:
             matching = [name for name in known if any(fnmatch.fnmatch(name, pattern) for pattern in options.names)]
             modules = matching + [name for name in options.names if name not in known and not set(name) & set("*?[")]
-        counts, bad = collections.Counter(), []
-        for number, outcome in enumerate(sweep.outcomes(modules, len(os.sched_getaffinity(0))), 1):
-            counts[outcome.kind] += 1
-            if sys.stderr.isatty():
-                print(f"\r{number} of {len(modules)}  {outcome.module:40}", end="", file=sys.stderr, flush=True)
-            if not outcome.is_good:
-                bad.append(outcome)
-                print(f"{outcome.module}: {outcome.kind}\n    " + outcome.text.strip().replace("\n", "\n    "), flush=True)
+        return report(sweep, modules, lambda outcome: outcome.is_good)
+
+
+def report(sweep, modules, is_good):
+    """Sweeps the modules, and prints the outcomes that are not good and how many there are of each kind. Returns the exit status."""
+    counts, has_failed = collections.Counter(), False
+    for number, outcome in enumerate(sweep.outcomes(modules, len(os.sched_getaffinity(0))), 1):
+        counts[outcome.kind] += 1
+        if sys.stderr.isatty():
+            print(f"\r{number} of {len(modules)}  {outcome.module:40}", end="", file=sys.stderr, flush=True)
+        if not is_good(outcome):
+            has_failed = True
+            print(f"{outcome.module}: {outcome.kind}\n    " + outcome.text.strip().replace("\n", "\n    "), flush=True)
     print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()) or "no such module")
-    return 1 if bad or not counts else 0
+    return 1 if has_failed or not counts else 0
 
 
 if __name__ == "__main__":

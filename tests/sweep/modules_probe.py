@@ -29,14 +29,14 @@ def shown(value, depth=0):
     return "<%s %s>" % (kind.__name__, getattr(value, "__qualname__", getattr(value, "__name__", "")))
 
 
-def tell(prefix, owner, module, depth=0):
+def print_names(prefix, owner, module, depth=0):
     """A line for each name of a module, and of the classes that it defines."""
     for name, value in sorted(vars(owner).items(), key=lambda item: item[0]):
         if name in ("__builtins__", "__cached__", "__dict__", "__weakref__"):
             continue
         print("%s.%s = %s" % (prefix, name, shown(value)[:MOST]))
         if isinstance(value, type) and value.__module__ == module and depth < 2:
-            tell("%s.%s" % (prefix, name), value, module, depth + 1)
+            print_names("%s.%s" % (prefix, name), value, module, depth + 1)
 
 
 try:
@@ -45,7 +45,7 @@ try:
 except BaseException as error:
     print("%s: %s" % (type(error).__name__, error))
 else:
-    tell(sys.argv[1], sys.modules[sys.argv[1]], sys.argv[1])
+    print_names(sys.argv[1], sys.modules[sys.argv[1]], sys.argv[1])
 print("sys.argv = %r" % (sys.argv,))
 for name in ("path", "flags", "warnoptions", "_xoptions", "prefix", "executable", "stdin", "stdout"):
     print("sys.%s = %r" % (name, getattr(sys, name)))

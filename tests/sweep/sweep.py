@@ -89,7 +89,7 @@ class Sweep:
         """The names of all features but those that are left out, in order."""
         words = [self.ruby, HERE / "features.rb"]
         listed = subprocess.run(words, env=self.environment(self.folder), capture_output=True, text=True, check=True)
-        left_out = told()["left_out"]
+        left_out = read_features()["left_out"]
         return [feature for feature in listed.stdout.splitlines() if feature not in left_out]
 
     def outcomes(self, features, workers, end=math.inf):
@@ -212,7 +212,7 @@ def explained(name, plain, start, fields):
     return "\n".join(lines)
 
 
-def told():
+def read_features():
     """What features.toml says."""
     return tomllib.loads((HERE / "features.toml").read_text())
 

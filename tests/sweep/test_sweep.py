@@ -56,7 +56,7 @@ def check(sweep, features):
 
 
 def test_what_once_failed(sweep):
-    check(sweep, sweeping.chosen(sweep.features(), sweeping.told()["failed_once"]))
+    check(sweep, sweeping.chosen(sweep.features(), sweeping.read_features()["failed_once"]))
 
 
 def test_installed_features(sweep):

@@ -67,7 +67,7 @@ pub fn watch(_: Python<'_>) {
     // SAFETY: the token says that this thread may call Python. The function lies in a library that is never unloaded, and takes no data. An
     // exception is one of another hook, which did not want this one.
     unsafe {
-        if PySys_AddAuditHook(hear, std::ptr::null_mut()) != 0 {
+        if PySys_AddAuditHook(on_event, std::ptr::null_mut()) != 0 {
             PyErr_Clear();
             CHANGES.store(ALWAYS, Ordering::Relaxed);
             HAS_MOVED.store(true, Ordering::Relaxed);
@@ -93,7 +93,7 @@ fn note_read(note: fn(&str), arguments: &Bound<'_, PyAny>) {
     }
 }
 
-extern "C" fn hear(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
+extern "C" fn on_event(event: *const c_char, arguments: *mut PyObject, _: *mut c_void) -> c_int {
     // SAFETY: CPython gives the name of the event, a string that lives until this returns.
     let event = unsafe { CStr::from_ptr(event) }.to_bytes();
     // A library function that ctypes finds may be the system's own.

@@ -24,7 +24,8 @@ use crate::document;
 use crate::listener;
 use crate::notation;
 
-/// The number of futile look-ups: a boot that reads more files than this reads others at each start.
+/// After so many look-ups without a result, the process looks up and stores no more texts: such a program probably reads other files at
+/// each start.
 const VAIN: usize = 128;
 /// The number of opened files that are remembered.
 const OPENED: usize = 8;
@@ -130,7 +131,7 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
             && head[..32] == digest.get_or_insert_with(|| Sha256::digest(text))[..]
         {
             if let Some(object) = read(python, document) {
-                listener::tell(python, path, begun);
+                listener::report(python, path, begun);
                 return Known::Parsed(object, number(&head[40..]));
             }
         }
@@ -152,7 +153,7 @@ pub fn look_up<'py>(python: Python<'py>, context: &str, text: &[u8]) -> Known<'p
 pub fn keep(context: &str, text: &[u8], object: &Bound<'_, PyAny>, end: u64) {
     let opened = state().opened.clone();
     let Some((path, identity)) =
-        opened.into_iter().find_map(|path| holds(&path, text).map(|identity| (path, identity)))
+        opened.into_iter().find_map(|path| identity_if_holds(&path, text).map(|identity| (path, identity)))
     else {
         return;
     };
@@ -178,10 +179,10 @@ pub fn keep(context: &str, text: &[u8], object: &Bound<'_, PyAny>, end: u64) {
 }
 
 /// The state of the file, if it contains that text: as it is, after a byte order mark, or compressed by gzip.
-fn holds(path: &str, text: &[u8]) -> Option<Identity> {
+fn identity_if_holds(path: &str, text: &[u8]) -> Option<Identity> {
     let mut file = std::fs::File::open(path).ok()?;
     let about = file.metadata().ok().filter(|about| about.is_file())?;
-    let identity = Identity::of(path).ok()?;
+    let identity = Identity::stat(path).ok()?;
     let size = about.size();
     if path.ends_with(".gz") {
         let mut end = [0; 4];

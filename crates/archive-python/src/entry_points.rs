@@ -35,7 +35,7 @@ pub fn serve_entry_points(distribution: &Bound<'_, PyType>, make: Py<PyAny>) -> 
 /// context: what it depends on besides the file.
 #[pyfunction]
 pub fn entry_points_at<'py>(python: Python<'py>, path: &str, context: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let identity = match Identity::of(path) {
+    let identity = match Identity::stat(path) {
         Ok(identity) if !identity.is_directory => identity,
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return Ok(Some(pyo3::types::PyBool::new(python, false).to_owned().into_any()))
@@ -101,7 +101,7 @@ impl EntryPoints {
             return function.call1((distribution,));
         };
         if file.is_none() {
-            listener::tell(python, "entry points of distributions", begun);
+            listener::report(python, "entry points of distributions", begun);
             return Ok(known);
         }
         let result = function.call1((distribution,))?;

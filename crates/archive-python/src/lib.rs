@@ -5,7 +5,6 @@
 //! import system.
 #![deny(unsafe_code)]
 
-mod arenas;
 mod audit;
 mod boot;
 mod code;

@@ -19,7 +19,7 @@ pub fn begin() -> Option<Instant> {
 }
 
 /// Reports an answer. `begun`: the result of [`begin`].
-pub fn tell(python: Python<'_>, name: &str, begun: Option<Instant>) {
+pub fn report(python: Python<'_>, name: &str, begun: Option<Instant>) {
     if let (Some(listener), Some(begun)) = (LISTENER.get(), begun) {
         // Its exceptions do not concern the program.
         let _ = listener.bind(python).call1((name, begun.elapsed().as_nanos() as u64));

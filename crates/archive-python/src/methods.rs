@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use archive::session::{Directories, Parts, Session, Settings, Share};
+use archive::session::{Absence, Directories, Parts, Session, Settings, Share};
 use archive::{Application, Identity, Kind};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 
-use crate::arenas;
 use crate::audit;
 use crate::boot::{self, Boot};
 use crate::code::{self, Code};
@@ -58,20 +57,17 @@ fn open(
     sample: &Bound<'_, PyAny>,
 ) -> Option<String> {
     let opened = Settings::read().and_then(|settings| {
-        let cwd = std::env::current_dir().map_err(|error| format!("there is no working directory: {error}"))?;
+        let cwd = std::env::current_dir().map_err(Absence::NoDirectory)?;
         Session::open(settings, Application::of_program(Path::new(program)), &cwd)
     });
     match opened {
-        Err(reason) => Some(reason),
+        Err(absence) => Some(absence.to_string()),
         Ok(mut session) => {
             let code_scope = session.scope(Kind::Code, &format!("{description} {}", code::FORM));
             let directories = Directories::new(&mut session, Share::Heard);
             session.parts = Parts { code: is_on("code"), lookups: is_on("lookups") };
             archive::session::flush_at_exit();
             audit::watch(python);
-            if is_on("heap") {
-                arenas::use_huge_pages(python);
-            }
             boot::set(Boot {
                 session,
                 directories,
@@ -210,7 +206,7 @@ fn is_directory(path: &str, directories: &mut Directories, session: &mut Session
 /// source_at(path) -> Source, for a file that Python has found; None if it is gone.
 #[pyfunction]
 fn source_at(path: PyBackedStr) -> Option<Source> {
-    let identity = Identity::of(&*path).ok().filter(|identity| !identity.is_directory && path.starts_with('/'))?;
+    let identity = Identity::stat(&*path).ok().filter(|identity| !identity.is_directory && path.starts_with('/'))?;
     Some(Source { path: path.to_string(), folder: None, cached: None, is_extension: false, identity })
 }
 
@@ -225,9 +221,8 @@ fn list_directory(path: &str) {
 /// trim() -> None. Returns memory to the kernel that was taken in advance, and pages of the archive that were read, if that is much since
 /// the last call.
 #[pyfunction]
-fn trim(python: Python<'_>) {
+fn trim() {
     if code::has_grown() {
-        arenas::trim(python);
         code::trim();
         if let Some(boot) = boot::hold().as_ref() {
             boot.session.release();
@@ -286,5 +281,5 @@ fn place() -> Option<std::ffi::OsString> {
 #[pyfunction]
 fn flush(python: Python<'_>) -> Option<String> {
     // A writer may wait for another process.
-    python.detach(archive::session::flush).err()
+    python.detach(archive::session::flush).err().map(|error| error.to_string())
 }

@@ -40,11 +40,11 @@ impl Compile {
         let original = self.original.bind(python);
         let Some(name) = self.name(p, flags) else { return call(original, p, flags) };
         let begun = listener::begin();
-        if let Some(arguments) = self.known(python, &name) {
+        if let Some(arguments) = self.stored(python, &name) {
             let make = self.make.bind(python);
             let all: Vec<_> = std::iter::once(p.clone()).chain(arguments.iter()).collect();
             let pattern = make.call1(PyTuple::new(python, all)?);
-            listener::tell(python, "regular expressions", begun);
+            listener::report(python, "regular expressions", begun);
             return pattern;
         }
         let pattern = call(original, p, flags)?;
@@ -86,7 +86,7 @@ impl Compile {
         Some([format!("{kind} {flags} ").into_bytes(), text].concat())
     }
 
-    fn known<'py>(&self, python: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyTuple>> {
+    fn stored<'py>(&self, python: Python<'py>, name: &[u8]) -> Option<Bound<'py, PyTuple>> {
         let payload = {
             let mut held = boot::hold();
             let session = &mut held.as_mut()?.session;

@@ -51,7 +51,7 @@ impl Source {
         let name = self.path.clone().into_bytes();
         let mut inputs = vec![NewInput::File(name.clone(), self.identity)];
         if let Some(compiled) = compiled {
-            let Some(identity) = Identity::of(compiled).ok().filter(|identity| identity.is_settled) else {
+            let Some(identity) = Identity::stat(compiled).ok().filter(|identity| identity.is_settled) else {
                 return Ok(());
             };
             if !is_of(compiled, &identity, &self.identity) {

@@ -1,7 +1,6 @@
 //! Finds the file of a feature, with $LOAD_PATH and the listings of directories. Only Ruby knows which features are loaded.
 
-use std::collections::HashSet;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 use archive::session::{Directories, LookUp, Session};
 use archive::Identity;
@@ -23,17 +22,13 @@ pub struct Boot {
     pub directories: Directories,
     pub load_path: LoadPath,
     pub heap: Heap,
-    /// Paths that Ruby's strings share.
-    pub lasting: HashSet<&'static CStr>,
-    /// Whether some file has been loaded by a path that is not its real one. `None`: not checked yet.
-    pub has_links: Option<bool>,
     /// Whether a LoadError has the very String that was required.
     pub tells_given_name: bool,
 }
 
 /// Queues the record of this boot's heap.
-pub fn note_heap(ruby: Main<'_>) {
-    BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.heap.note(session)));
+pub fn record_heap(ruby: Main<'_>) {
+    BOOT.with(ruby, |boot| SESSION.with(ruby, |session| boot.heap.record(session)));
 }
 
 /// Updates the copy of $LOAD_PATH. Returns whether the archive can look features up in it.
@@ -48,23 +43,13 @@ pub fn update_load_path(ruby: Main<'_>) -> Protected<bool> {
 }
 
 impl Boot {
-    /// A path whose memory a Ruby string may share: it stays as long as the process, once.
-    pub fn lasting(&mut self, path: CString) -> &'static CStr {
-        if let Some(known) = self.lasting.get(path.as_c_str()) {
-            return known;
-        }
-        let path: &'static CStr = Box::leak(path.into_boxed_c_str());
-        self.lasting.insert(path);
-        path
-    }
-
     /// The file that `stem` with this ending leads to. `stem` is [plain](names::is_plain) and not relative to the working
     /// directory.
     pub fn find(&mut self, stem: &[u8], ending: &[u8], session: &mut Session) -> LookUp<Script> {
         self.directories.pass_time();
         let slash = stem.iter().rposition(|byte| *byte == b'/');
         let (folder, base) = slash.map_or((&b""[..], stem), |slash| (&stem[..slash], &stem[slash + 1..]));
-        let found = if Place::of(stem) == Place::Absolute {
+        let found = if Place::in_feature(stem) == Place::Absolute {
             let directory = self.directories.id(folder);
             self.directories.search(&[directory], &[], &[base, ending], session)
         } else {
@@ -95,9 +80,6 @@ impl Boot {
         let identity = Identity::from_stat(&stat).ok()?;
         let directory = self.directories.id(&path[..slash]);
         let real = self.directories.real_path_in(directory, &path[slash + 1..], session).ok()?;
-        if real.is_some() {
-            self.has_links = Some(true);
-        }
         Some(Script { path: CString::new(path).ok()?, real, identity })
     }
 }

@@ -5,8 +5,7 @@
 //!
 //! An entry's payload is the result of RubyVM::InstructionSequence#to_binary, then the path and the real path in it, then the sizes of the
 //! two (four bytes each). The highest bit of the first size says that the source itself contains its path, so that the code cannot be given
-//! another; the next one, that it contains no code.
-//! code cannot be given another; the next one, that it contains no code.
+//! another.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -24,13 +23,10 @@ use crate::relocate::relocate;
 use crate::ruby::{Id, Main, Method, Protected, Root, Ruby, Value};
 use crate::script::Script;
 use crate::session::SESSION;
-use crate::{events, names, tracers, warnings};
+use crate::{events, names, warnings};
 
 /// In the size of the path: the source contains its path.
 const IS_FIXED: u32 = 1 << 31;
-
-/// Likewise: the source has no code.
-const IS_EMPTY: u32 = 1 << 30;
 
 /// Code that does nothing takes fewer bytes than this, besides its paths.
 const MAX_EMPTY: usize = 512;
@@ -170,10 +166,10 @@ fn set_compile_option<'r>(ruby: Ruby<'r>, _: Value<'r>, options: Value<'r>) -> P
     Ok(result)
 }
 
-/// Whether code from the archive may replace compiling: coverage, tracers and parser warnings need the compiler itself.
+/// Whether code from the archive may replace compiling: coverage and parser warnings need the compiler itself.
 pub fn is_usable(ruby: Main<'_>) -> Protected<bool> {
     let Some((ruby_vm, ids)) = CODE.with(ruby, |code| (code.ruby_vm, code.ids)) else { return Ok(false) };
-    if tracers::is_compiling_traced(*ruby) || ruby.is_verbose() || ruby.is_debugging() || ruby.has_coverage() {
+    if ruby.is_verbose() || ruby.is_debugging() || ruby.has_coverage() {
         return Ok(false);
     }
     if let Some(keep_script_lines) = ids.keep_script_lines {
@@ -196,8 +192,6 @@ pub fn owns_load_iseq(ruby: Main<'_>) -> Protected<bool> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<C> {
     Code(C),
-    /// The script contains no code.
-    Empty,
     Nothing,
 }
 
@@ -205,7 +199,6 @@ impl<C> Known<C> {
     fn map<D>(self, change: impl FnOnce(C) -> D) -> Known<D> {
         match self {
             Known::Code(code) => Known::Code(change(code)),
-            Known::Empty => Known::Empty,
             Known::Nothing => Known::Nothing,
         }
     }
@@ -221,9 +214,6 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script, finder: Finder) -> Protected<Kn
         let (event, entry) = scopes.find(*ruby, script, session);
         let Some(entry) = entry else { return (event, Known::Nothing) };
         let payload = session.decode(&entry);
-        if payload.is_some_and(is_empty) {
-            return (event, Known::Empty);
-        }
         let binary = payload.and_then(|payload| binary_for(script, payload));
         // Loading runs no Ruby code.
         let code = binary.map(|binary| {
@@ -236,13 +226,8 @@ pub fn find<'r>(ruby: Main<'r>, script: &Script, finder: Finder) -> Protected<Kn
         }
     });
     let (event, known) = found.unwrap_or((Event::Miss, Known::Nothing));
-    events::tell(ruby, event, &script.path, finder, begun)?;
+    events::report_look_up(ruby, event, &script.path, finder, begun)?;
     Ok(known)
-}
-
-/// Whether the script of a payload has no code.
-fn is_empty(payload: &[u8]) -> bool {
-    payload.split_last_chunk::<8>().is_some_and(|(_, sizes)| u64::from_le_bytes(*sizes) as u32 & IS_EMPTY != 0)
 }
 
 /// Whether the archive has the code of a script.
@@ -259,7 +244,7 @@ pub fn is_stored(ruby: Main<'_>, script: &Script) -> bool {
 fn binary_for<'a>(script: &Script, payload: &'a [u8]) -> Option<Cow<'a, [u8]>> {
     let (rest, sizes) = payload.split_last_chunk::<8>()?;
     let sizes = u64::from_le_bytes(*sizes);
-    let (path_size, real_size) = (sizes as u32 & !IS_FIXED & !IS_EMPTY, (sizes >> 32) as u32);
+    let (path_size, real_size) = (sizes as u32 & !IS_FIXED, (sizes >> 32) as u32);
     let (rest, old_real) = rest.split_at_checked(rest.len().checked_sub(real_size as usize)?)?;
     let (binary, old) = rest.split_at_checked(rest.len().checked_sub(path_size as usize)?)?;
     let (path, real) = (script.path.to_bytes(), script.real_path());
@@ -314,7 +299,6 @@ fn load_iseq<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Val
 fn answer<'r>(ruby: Main<'r>, script: Script, known: Known<Value<'r>>) -> Protected<Value<'r>> {
     match known {
         Known::Code(code) => return Ok(code),
-        Known::Empty => {}
         Known::Nothing => await_code(ruby, script)?,
     }
     Ok(ruby.nil())
@@ -339,11 +323,11 @@ fn compiled(ruby: Ruby<'_>, tracepoint: Value<'_>) {
     let Some(ruby) = ruby.main() else { return };
     let before = ruby.error_info();
     // A failure here does not concern the program.
-    note(ruby, tracepoint).unwrap_or_else(|jump| ruby.forget(jump, before));
+    store_compiled(ruby, tracepoint).unwrap_or_else(|jump| ruby.forget(jump, before));
 }
 
 /// Stores what was compiled, if it was awaited.
-fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
+fn store_compiled(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     let known = CODE.with(ruby, |code| (code.class, code.tracer, code.scopes.of_new(*ruby), code.awaited.take()));
     let Some((class, tracer, scope, awaited)) = known else { return Ok(()) };
     // Before the code runs: the files that it loads are awaited in turn.
@@ -364,8 +348,7 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     let binary = ruby.send(iseq, "to_binary", &[])?;
     let mut payload = ruby.bytes(binary)?;
     let is_small = payload.len() < MAX_EMPTY + script.path.as_bytes().len() + script.real_path().len();
-    let is_empty = is_small && has_no_code(*ruby, iseq)?;
-    if is_empty {
+    if is_small && has_no_code(*ruby, iseq)? {
         // For a file with a syntax error, Ruby also makes empty code, and raises the error when that has run. This call raises it at once.
         ruby.send(class, "compile_file", &[path])?;
     }
@@ -374,8 +357,7 @@ fn note(ruby: Main<'_>, tracepoint: Value<'_>) -> Protected<()> {
     payload.extend_from_slice(path);
     payload.extend_from_slice(real);
     let fixed = if is_fixed(ruby, path) { IS_FIXED } else { 0 };
-    let empty = if is_empty { IS_EMPTY } else { 0 };
-    payload.extend_from_slice(&(path.len() as u32 | fixed | empty).to_le_bytes());
+    payload.extend_from_slice(&(path.len() as u32 | fixed).to_le_bytes());
     payload.extend_from_slice(&(real.len() as u32).to_le_bytes());
     let input = NewInput::File(path.to_vec(), script.identity);
     SESSION.with(ruby, |session| session.add(scope, path.to_vec(), vec![input], payload, true));

@@ -45,7 +45,13 @@ pub fn begin(ruby: Main<'_>) -> Option<Instant> {
 }
 
 /// Reports a look-up of code. `begun`: the result of [`begin`]. `finder`: who has found the file. May raise what a listener raises.
-pub fn tell(ruby: Main<'_>, event: Event, path: &CStr, finder: Finder, begun: Option<Instant>) -> Protected<()> {
+pub fn report_look_up(
+    ruby: Main<'_>,
+    event: Event,
+    path: &CStr,
+    finder: Finder,
+    begun: Option<Instant>,
+) -> Protected<()> {
     if let Some(begun) = begun {
         let took = ruby.number(begun.elapsed().as_nanos() as usize);
         let found = ruby.boolean(finder == Finder::Archive);

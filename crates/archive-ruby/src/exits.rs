@@ -30,7 +30,7 @@ fn define(ruby: Ruby<'_>) -> Protected<()> {
 
 fn write(ruby: Ruby<'_>) {
     if let Some(ruby) = ruby.main() {
-        boot::note_heap(ruby);
+        boot::record_heap(ruby);
     }
     let _ = archive::session::flush();
 }

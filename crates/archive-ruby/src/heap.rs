@@ -99,7 +99,7 @@ impl Heap {
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
                 self.slots = ruby.slots_of_heaps(self.heaps)?;
-                SESSION.with(ruby, |session| self.note(session));
+                SESSION.with(ruby, |session| self.record(session));
             }
         }
         let (begin, end) = if files > 0 { (files / PART, files / 2) } else { (FEWEST, 2 * FEWEST) };
@@ -128,7 +128,7 @@ impl Heap {
     }
 
     /// Queues the record of this boot, if it was larger than the earlier one.
-    pub fn note(&self, session: &mut Session) {
+    pub fn record(&self, session: &mut Session) {
         if let Some(stayed) = self.stayed {
             let slots = self.slots.iter().map(|&number| number as u64);
             let payload: Vec<u8> = [self.loaded, stayed].into_iter().chain(slots).flat_map(u64::to_le_bytes).collect();

@@ -18,7 +18,6 @@ mod require;
 mod ruby;
 mod script;
 mod session;
-mod tracers;
 mod warnings;
 
 /// Called by Ruby when the library is loaded.

@@ -54,7 +54,7 @@ fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>, folder: Value<'r>) 
     let mut reason = None;
     SESSION.fill(ruby, || session::open(script.as_deref(), folder.clone()).map_err(|error| reason = Some(error)).ok());
     if let Some(reason) = reason {
-        return ruby.text(reason.as_bytes());
+        return ruby.text(reason.to_string().as_bytes());
     }
     if SESSION.with(ruby, |session| session.is_written()) == Some(true) {
         exits::watch(*ruby)?;
@@ -64,7 +64,7 @@ fn open<'r>(ruby: Ruby<'r>, _: Value<'r>, script: Value<'r>, folder: Value<'r>) 
 
 /// identity(path) -> frozen String, or nil if there is neither a file nor a directory.
 fn identity<'r>(ruby: Ruby<'r>, _: Value<'r>, path: Value<'r>) -> Protected<Value<'r>> {
-    match Identity::of(ruby.c_bytes(ruby.path(path)?)?.as_c_str()) {
+    match Identity::stat(ruby.c_bytes(ruby.path(path)?)?.as_c_str()) {
         Ok(identity) => ruby.freeze(ruby.binary(&identity.to_bytes())?),
         Err(_) => Ok(ruby.nil()),
     }
@@ -154,10 +154,10 @@ fn input(ruby: Ruby<'_>, row: Value<'_>) -> Protected<Option<NewInput>> {
 /// flush -> nil, or a String that says why nothing was written.
 fn flush(ruby: Ruby<'_>) -> Protected<Value<'_>> {
     if let Some(ruby) = ruby.main() {
-        boot::note_heap(ruby);
+        boot::record_heap(ruby);
     }
     match archive::session::flush() {
-        Err(reason) => ruby.text(reason.as_bytes()),
+        Err(error) => ruby.text(error.to_string().as_bytes()),
         Ok(()) => Ok(ruby.nil()),
     }
 }
@@ -181,7 +181,7 @@ fn switch_on<'r>(ruby: Ruby<'r>, _: Value<'r>, code: Value<'r>, lookups: Value<'
     let parts = Parts { code: code.is_truthy(), lookups: lookups.is_truthy() };
     SESSION.with(ruby, |session| session.parts = parts);
     match require::switch_on(ruby, parts)? {
-        Err(reason) => ruby.text(reason.as_bytes()),
+        Err(off) => ruby.text(off.words().as_bytes()),
         Ok(()) => Ok(ruby.nil()),
     }
 }

@@ -24,7 +24,7 @@ pub enum Place {
 
 impl Extension {
     /// That of a feature.
-    pub fn of(feature: &[u8]) -> Self {
+    pub fn in_feature(feature: &[u8]) -> Self {
         match feature {
             [.., b'.', b'r', b'b'] => Extension::Script,
             [.., b'.', b's', b'o'] | [.., b'.', b'o'] => Extension::Library,
@@ -43,7 +43,7 @@ impl Extension {
 
 impl Place {
     /// That of a feature.
-    pub fn of(feature: &[u8]) -> Self {
+    pub fn in_feature(feature: &[u8]) -> Self {
         match feature {
             [b'/', ..] => Place::Absolute,
             [b'~', ..] | [b'.', b'/', ..] | [b'.', b'.', b'/', ..] => Place::Explicit,

@@ -5,11 +5,10 @@
 //! There are two requires. The inner one replaces Ruby's own (`gem_original_require` if RubyGems is loaded). The outer one replaces
 //! RubyGems', and skips it if that would do nothing.
 
-use std::collections::HashSet;
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-use archive::session::{real_path, Directories, LookUp, Parts, Share};
+use archive::session::{Directories, LookUp, Parts, Share};
 
 use crate::boot::{self, Boot, BOOT};
 use crate::code::{self, Known};
@@ -20,7 +19,7 @@ use crate::names::{self, Extension, Place};
 use crate::ruby::{Main, Method, Protected, Provided, Ruby, Value};
 use crate::script::Script;
 use crate::session::SESSION;
-use crate::{events, gems, linked_in, tracers};
+use crate::{events, gems, linked_in};
 
 /// The name under which the original require remains: a private method of Kernel.
 const BEFORE: &str = "snapboot_require_before";
@@ -28,14 +27,32 @@ const BEFORE: &str = "snapboot_require_before";
 /// The original Kernel.method(:require_relative).
 static RELATIVE_BEFORE: OnceLock<Value<'static>> = OnceLock::new();
 
-/// Switches it on. Needs an open archive. Returns the reason if some of it stays off.
-pub fn switch_on(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
+/// Why some of it stays off.
+#[derive(Clone, Copy, Debug)]
+pub enum Off {
+    /// Another library has replaced require.
+    Require,
+    /// Compiled code cannot be stored.
+    Code,
+}
+
+impl Off {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Off::Require => "another library has replaced require",
+            Off::Code => "this Ruby cannot store compiled code, or another library provides it",
+        }
+    }
+}
+
+/// Switches it on. Needs an open archive.
+pub fn switch_on(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), Off>> {
     // Ruby would warn of each method that is redefined.
     ruby.without_warnings(|| define(ruby, parts))
 }
 
-fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
-    tracers::watch(*ruby)?;
+fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), Off>> {
     let version = ruby.version()?;
     let description = code::description(*ruby)?;
     let has_code = parts.code && code::switch_on(ruby, &description)?;
@@ -46,29 +63,23 @@ fn define(ruby: Main<'_>, parts: Parts) -> Protected<Result<(), &'static str>> {
             directories: Directories::new(session, Share::Unheard),
             load_path,
             heap: Heap::new(*ruby, session, &description, &version)?,
-            lasting: HashSet::new(),
-            has_links: None,
             tells_given_name,
         })
     });
     let boot = boot.transpose()?;
     BOOT.fill(ruby, || boot);
-    if let Err(reason) = define_require(*ruby)? {
-        return Ok(Err(reason));
+    if let Err(off) = define_require(*ruby)? {
+        return Ok(Err(off));
     }
-    Ok(if has_code || !parts.code {
-        Ok(())
-    } else {
-        Err("this Ruby cannot store compiled code, or another library provides it")
-    })
+    Ok(if has_code || !parts.code { Ok(()) } else { Err(Off::Code) })
 }
 
 /// Replaces require and require_relative.
-fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), &'static str>> {
+fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), Off>> {
     let kernel = ruby.kernel();
     let has_gems = ruby.has_private_method(kernel, "gem_original_require")?;
     if ruby.source_of(kernel, if has_gems { "gem_original_require" } else { "require" })?.is_some() {
-        return Ok(Err("another library has replaced require"));
+        return Ok(Err(Off::Require));
     }
     if has_gems {
         ruby.alias(kernel, BEFORE, "require")?;
@@ -181,7 +192,7 @@ fn require<'r>(ruby: Main<'r>, receiver: Value<'r>, given: Value<'r>, level: Lev
 
 /// Looks a feature up.
 fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
-    let place = Place::of(feature);
+    let place = Place::in_feature(feature);
     let has_lookups = SESSION.with(ruby, |session| session.parts.lookups) == Some(true);
     if !has_lookups
         || place == Place::Explicit
@@ -190,7 +201,7 @@ fn decide(ruby: Main<'_>, feature: &[u8]) -> Protected<Step> {
     {
         return Ok(Step::Unknown);
     }
-    let extension = Extension::of(feature);
+    let extension = Extension::in_feature(feature);
     let is_known = match extension {
         Extension::None => provided(ruby, &[feature, b".rb"].concat())?,
         Extension::Script | Extension::Library => provided(ruby, feature)?,
@@ -248,7 +259,7 @@ fn provided(ruby: Main<'_>, feature: &[u8]) -> Protected<Provided> {
     }
 }
 
-/// Loads a script and makes it a feature, in one of three ways.
+/// Loads a script and makes it a feature.
 fn load<'r>(ruby: Main<'r>, receiver: Value<'r>, script: Script) -> Protected<Value<'r>> {
     if let Some((slots, pages)) = BOOT.with(ruby, |boot| boot.heap.count(ruby)).transpose()?.flatten() {
         ruby.make_room(&slots, pages)?;
@@ -256,10 +267,8 @@ fn load<'r>(ruby: Main<'r>, receiver: Value<'r>, script: Script) -> Protected<Va
     if !code::is_usable(ruby)? {
         return load_source(ruby, receiver, &script);
     }
-    match code::find(ruby, &script, Finder::Archive)? {
-        Known::Empty if can_provide(ruby, &script)? => provide(ruby, script),
-        known => load_with_code(ruby, receiver, script, known),
-    }
+    let known = code::find(ruby, &script, Finder::Archive)?;
+    load_with_code(ruby, receiver, script, known)
 }
 
 /// Lets Ruby compile and run it.
@@ -276,38 +285,6 @@ fn load_with_code<'r>(
 ) -> Protected<Value<'r>> {
     let name = ruby.file_name(script.path.to_bytes())?;
     code::expecting(ruby, script, known, || ruby.original_require(receiver, name))
-}
-
-/// Makes a script without any code a feature. There is nothing to run.
-fn provide<'r>(ruby: Main<'r>, script: Script) -> Protected<Value<'r>> {
-    let path = BOOT.with(ruby, |boot| boot.lasting(script.path)).unwrap_or_default();
-    ruby.provide(path)?;
-    Ok(ruby.boolean(true))
-}
-
-/// Whether [`provide`] does what Ruby would do. If files are loaded through links, Ruby also records the real path, and it would call
-/// another library's `load_iseq`.
-fn can_provide(ruby: Main<'_>, script: &Script) -> Protected<bool> {
-    if BOOT.with(ruby, |boot| boot.has_links) == Some(None) {
-        let has_links = loads_through_links(*ruby)?;
-        BOOT.with(ruby, |boot| boot.has_links = Some(has_links));
-    }
-    Ok(BOOT.with(ruby, |boot| boot.has_links) == Some(Some(false))
-        && ruby.provided(&script.path)? == Provided::No
-        && code::owns_load_iseq(ruby)?)
-}
-
-/// Whether one of the features was loaded by a path that is not its real one.
-fn loads_through_links(ruby: Ruby<'_>) -> Protected<bool> {
-    let features = ruby.global(c"$LOADED_FEATURES")?;
-    let is_link = |path: &[u8]| path.starts_with(b"/") && real_path(path).is_none_or(|real| real != path);
-    for position in 0..ruby.length(features)? {
-        let feature = ruby.entry_of(features, position);
-        if ruby.is_string(feature) && ruby.with_bytes(feature, is_link)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// compile(path or feature with extension) -> true, or nil if that failed. Lets Ruby compile a script that the archive does not have yet.

@@ -1,7 +1,7 @@
 //! Ruby's C API: the functions that are the same in every CRuby from 3.0 on, declared by hand.
 //!
 //! No struct layout and no constant of a version is used here, so one file serves all of them: nil and true are taken from functions when
-//! the library is initialised. Functions outside of the public API are looked up by name ([`Ruby::look_up`]), and are optional.
+//! the library is initialised.
 //!
 //! Three types hold the rules that Ruby's functions have:
 //! - [`Ruby`] is a token: the current thread is one of Ruby's and has the lock (GVL) of its Ractor. It exists only while a function
@@ -19,7 +19,7 @@ mod feature;
 mod method;
 mod module;
 mod objects;
-mod optional;
+mod ractor;
 mod root;
 mod string;
 mod trace;
@@ -71,7 +71,6 @@ pub type Protected<T> = Result<T, Jump>;
 unsafe extern "C-unwind" {
     static rb_cObject: Value<'static>;
     static rb_cString: Value<'static>;
-    static rb_cSymbol: Value<'static>;
     static rb_mKernel: Value<'static>;
     static rb_eException: Value<'static>;
 
@@ -137,7 +136,6 @@ pub unsafe fn initialise(define: impl FnOnce(Ruby<'_>) -> Protected<()>) {
         TRUE.store(unsafe { rb_obj_is_kind_of(array, rb_cObject) }.0, Relaxed);
         // SAFETY: the methods that follow may be called in any Ractor: what belongs to the main one asks for `Main`.
         unsafe { rb_ext_ractor_safe(true) };
-        ruby.look_up()?;
         define(ruby)?;
         Ok(nil())
     };
@@ -205,12 +203,6 @@ impl<'r> Ruby<'r> {
     pub fn is_string(self, object: Value<'_>) -> bool {
         // SAFETY: an object, whose class is only read.
         object.is_truthy() && unsafe { rb_obj_class(object) == rb_cString }
-    }
-
-    /// Whether it is a Symbol.
-    pub fn is_symbol(self, object: Value<'_>) -> bool {
-        // SAFETY: as above.
-        object.is_truthy() && unsafe { rb_obj_class(object) == rb_cSymbol }
     }
 
     /// From now on the garbage collector never takes or moves this object.
@@ -315,7 +307,7 @@ impl<'r> Ruby<'r> {
     pub fn is_quiet(self) -> bool {
         // SAFETY: Ruby's own variable, which is there as long as the process.
         let is_off = unsafe { (*rb_ruby_verbose_ptr()).is_nil() };
-        is_off || !self.warns_of_experiments()
+        is_off || !self.warns_of_experiments().unwrap_or(true)
     }
 
     /// Whether Ruby reports every exception (-d).

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive::session::{Session, Settings};
+use archive::session::{Absence, Session, Settings};
 use archive::Application;
 
 use crate::cell::GvlCell;
@@ -11,11 +11,11 @@ use crate::cell::GvlCell;
 pub static SESSION: GvlCell<Session> = GvlCell::empty();
 
 /// Opens the archive of the program with this main script, started in that folder (`None`: the working directory), or prepares to create
-/// it. `Err`: why there is none.
-pub fn open(script: Option<&Path>, folder: Option<PathBuf>) -> Result<Session, String> {
+/// it.
+pub fn open(script: Option<&Path>, folder: Option<PathBuf>) -> Result<Session, Absence> {
     let settings = Settings::read()?;
     let cwd = folder.map_or_else(std::env::current_dir, Ok);
-    let cwd = cwd.map_err(|error| format!("there is no working directory: {error}"))?;
+    let cwd = cwd.map_err(Absence::NoDirectory)?;
     let application = Application::find(std::env::var_os("BUNDLE_GEMFILE").as_deref(), script, &cwd);
     Session::open(settings, application, &cwd)
 }

@@ -50,7 +50,7 @@ impl Archive {
     pub fn open(path: &Path, root: &Path) -> Result<Self, Error> {
         let (file, _) = open_checked(path, OFlags::RDONLY)?;
         match Found::in_file(&file).map_err(Error::io("read", path))? {
-            Found::Archive(end) => Self::of(&file, end, root).map_err(Error::io("map", path)),
+            Found::Archive(end) => Self::read(&file, end, root).map_err(Error::io("map", path)),
             Found::Version(found) => Err(Error::Version { path: path.to_owned(), found }),
             Found::Nothing | Found::Damage(_) => Err(Error::Damaged(path.to_owned())),
             Found::SomethingElse => Err(Error::NotAnArchive(path.to_owned())),
@@ -58,7 +58,7 @@ impl Archive {
     }
 
     /// Reads the segments of a file, the last of which ends there.
-    pub(crate) fn of(file: &File, end: u64, root: &Path) -> io::Result<Self> {
+    pub(crate) fn read(file: &File, end: u64, root: &Path) -> io::Result<Self> {
         let size = file.metadata()?.len();
         let file = Mapped::new(file, end)?;
         let segments = segment::segments(&file);
@@ -152,7 +152,7 @@ impl Archive {
     }
 
     /// Whether this is the newest entry of its key.
-    pub(crate) fn holds<'a>(&'a self, raw: &Raw<'_>, decoder: &mut Decoder<'a>) -> bool {
+    pub(crate) fn has_as_newest<'a>(&'a self, raw: &Raw<'_>, decoder: &mut Decoder<'a>) -> bool {
         let scope = Scope::of_key(&raw.key);
         let found = scope.and_then(|(scope, name)| self.find(&scope, &[name]));
         found.is_some_and(|entry| {

@@ -228,7 +228,7 @@ fn new_row(input: &NewInput, key_name: &[u8], root: &Root) -> Option<(Input, Vec
     let named = |path: &[u8]| if path == key_name { Vec::new() } else { root.name(path).concat() };
     match input {
         NewInput::File(path, identity) | NewInput::Directory(path, identity) => {
-            let content = Content::of(Path::new(OsStr::from_bytes(path))).ok()?;
+            let content = Content::read(Path::new(OsStr::from_bytes(path))).ok()?;
             content.identity.is_same(identity).then(|| (file_row(&content), named(path)))
         }
         NewInput::Absent(path) => Some((Input { kind: input_kind::ABSENT, ..Input::default() }, named(path))),
@@ -246,7 +246,7 @@ fn row_again((input, name): (Input, Vec<u8>), key_name: &[u8], root: &Root) -> O
         return Some((input, name));
     }
     let path = root.join(if name.is_empty() { key_name } else { &name });
-    let row = file_row(&Content::of(Path::new(OsStr::from_bytes(&path))).ok().filter(|now| now.identity.is_settled)?);
+    let row = file_row(&Content::read(Path::new(OsStr::from_bytes(&path))).ok().filter(|now| now.identity.is_settled)?);
     (row.kind == input.kind && row.digest == input.digest).then_some((row, name))
 }
 

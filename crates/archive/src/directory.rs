@@ -70,12 +70,12 @@ impl<'a> DirectoryList<'a> {
 
     fn name_at(&self, place: u32) -> Option<(FileKind, &'a [u8])> {
         let [kind, size, rest @ ..] = self.bytes.get(place as usize..)? else { return None };
-        Some((FileKind::of(*kind)?, rest.get(..usize::from(*size))?))
+        Some((FileKind::from_number(*kind)?, rest.get(..usize::from(*size))?))
     }
 }
 
 impl FileKind {
-    fn of(number: u8) -> Option<Self> {
+    fn from_number(number: u8) -> Option<Self> {
         match number {
             name_kind::FILE => Some(FileKind::File),
             name_kind::DIRECTORY => Some(FileKind::Directory),

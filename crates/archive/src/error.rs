@@ -98,31 +98,31 @@ impl fmt::Display for Error {
             }
             Error::NotAFile(path) => write!(
                 f,
-                "{} should be a boot archive, but it is no regular file: name a file with SNAPBOOT_ARCHIVE",
+                "{} should be a boot archive, but it is not a regular file: name a file with SNAPBOOT_ARCHIVE",
                 path.display()
             ),
             Error::Owner { path, owner } => write!(
                 f,
-                "{} belongs to user {owner}, and an archive must be the user's own or root's, because it holds code: \
-                 remove it, or name another place with SNAPBOOT_ARCHIVE",
+                "{} belongs to user {owner}, but an archive must belong to the user or to root, because it holds code: remove it, or \
+                 name another place with SNAPBOOT_ARCHIVE",
                 path.display()
             ),
             Error::Mode { path, mode } => write!(
                 f,
-                "others than its owner may write {} (mode {mode:04o}), so it is not trusted with code: remove it, or, \
-                 if nobody has changed it, run chmod 0600 on it",
+                "users other than its owner may write to {} (mode {mode:04o}), so its code is not trusted: remove it, or, if nobody has \
+                 changed it, run chmod 0600 on it",
                 path.display()
             ),
             Error::NotAnArchive(path) => write!(
                 f,
-                "{} should be a boot archive, but it starts with something else: SNAPBOOT_ARCHIVE may name the wrong file. \
-                 It is left alone",
+                "{} should be a boot archive, but its first bytes are not those of one: SNAPBOOT_ARCHIVE may name the wrong file. The \
+                 file is left unchanged",
                 path.display()
             ),
             Error::Damaged(path) => write!(
                 f,
-                "{} should start with the header of a boot archive, but that is not there or damaged: a writer was killed, or \
-                 the disk lost it. The next boot that may write mends it",
+                "{} should start with the header of a boot archive, but that is missing or damaged: a writer was killed, or the disk \
+                 lost it. The next boot that may write repairs it",
                 path.display()
             ),
             Error::Version { path, found } => write!(
@@ -134,7 +134,7 @@ impl fmt::Display for Error {
             ),
             Error::Busy(path) => write!(
                 f,
-                "another process has been writing {} for longer than was waited: nothing was stored, the next boot tries again",
+                "another process has been writing {} for more than a second: nothing was stored, the next boot tries again",
                 path.display()
             ),
             Error::Limit { path, limit } => write!(

@@ -66,7 +66,7 @@ fn check_row(row: &Row<'_>, name: &[u8], root: &Root, policy: Policy, known: Opt
         input_kind::FILE | input_kind::DIRECTORY if policy != Policy::Trust => {
             let identity = match known {
                 Some(known) => Some(*known),
-                None => root.with_path(name, |path| Identity::of(path).ok()),
+                None => root.with_path(name, |path| Identity::stat(path).ok()),
             };
             identity.map_or(Freshness::Stale, |identity| check_file(row, name, root, policy, &identity))
         }
@@ -94,7 +94,7 @@ fn check_file(row: &Row<'_>, name: &[u8], root: &Root, policy: Policy, identity:
         return Freshness::Fresh;
     }
     let path = root.join(name);
-    match Content::of(Path::new(OsStr::from_bytes(&path))) {
+    match Content::read(Path::new(OsStr::from_bytes(&path))) {
         Ok(content) if content.digest == input.digest && content.identity.is_directory == identity.is_directory => {
             if is_same {
                 Freshness::Fresh

@@ -42,11 +42,11 @@ pub struct Content {
 
 impl Identity {
     /// Follows links, with one system call. Fails for anything that is neither a file nor a directory.
-    pub fn of(path: impl rustix::path::Arg) -> io::Result<Self> {
+    pub fn stat(path: impl rustix::path::Arg) -> io::Result<Self> {
         Self::from_stat(&rustix::fs::stat(path)?)
     }
 
-    pub(crate) fn of_open(file: impl AsFd) -> io::Result<Self> {
+    pub(crate) fn stat_open(file: impl AsFd) -> io::Result<Self> {
         Self::from_stat(&rustix::fs::fstat(file)?)
     }
 
@@ -96,11 +96,11 @@ impl Identity {
 
 impl Content {
     /// Reads a file, or lists a directory. Fails if it changed meanwhile.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn read(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
-        let before = Identity::of_open(&file)?;
+        let before = Identity::stat_open(&file)?;
         let digest = if before.is_directory { crate::directory::digest(path)? } else { digest(&file, before.size)? };
-        let after = if before.is_directory { Identity::of(path)? } else { Identity::of_open(&file)? };
+        let after = if before.is_directory { Identity::stat(path)? } else { Identity::stat_open(&file)? };
         if !before.is_same(&after) {
             return Err(io::Error::other("it changed while it was being read"));
         }

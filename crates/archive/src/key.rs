@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    fn of(number: u8) -> Option<Kind> {
+    fn from_number(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 }
@@ -82,7 +82,7 @@ impl<'a> Key<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let (prefix, name) = bytes.split_first_chunk::<KEY_PREFIX>()?;
         let (kind, context) = prefix.split_first()?;
-        Some(Key { kind: Kind::of(*kind)?, context: context.try_into().ok()?, name })
+        Some(Key { kind: Kind::from_number(*kind)?, context: context.try_into().ok()?, name })
     }
 }
 

@@ -37,7 +37,7 @@ mod write;
 
 pub use archive::{is_replaceable, Archive};
 pub use batch::{Batch, NewEntry, NewInput};
-pub use bound::bound;
+pub use bound::{bound, NoBound};
 pub use directory::{list_directory, DirectoryList, FileKind};
 pub use entry::{Entry, Inputs, Row};
 pub use error::Error;

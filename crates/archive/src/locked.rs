@@ -109,7 +109,7 @@ impl<'a> Locked<'a> {
 
     /// Opens the archive in the file; `None`: a new file has to replace it.
     pub fn archive(&self, root: &Path) -> Result<Option<Archive>, Error> {
-        let map = |end| Archive::of(&self.file, end, root).map_err(Error::io("map", self.path));
+        let map = |end| Archive::read(&self.file, end, root).map_err(Error::io("map", self.path));
         match Found::in_file(&self.file).map_err(Error::io("read", self.path))? {
             Found::Nothing | Found::Version(_) => Ok(None),
             Found::Archive(end) => map(end).map(Some),

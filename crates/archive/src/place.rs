@@ -107,7 +107,7 @@ impl Application {
     }
 
     /// The program with files in that directory, as if it contained a Gemfile.
-    pub fn at(directory: &Path) -> Self {
+    pub fn in_directory(directory: &Path) -> Self {
         let root = expand(directory, Path::new("/"));
         Application { anchor: root.clone(), root, has_gemfile: true }
     }

@@ -55,7 +55,7 @@ fn append_to(locked: &Locked<'_>, root: &Path, mut draft: Draft<'_>, bound: u64)
         return replace(locked, own, None, draft, bound);
     };
     let mut decoder = Decoder::default();
-    draft.entries.retain(|raw| !archive.holds(raw, &mut decoder));
+    draft.entries.retain(|raw| !archive.has_as_newest(raw, &mut decoder));
     let (entries, size) = (draft.entries.len(), archive.size());
     if !archive.is_whole() || size > bound {
         return replace(locked, own, Some(&archive), draft, bound);

@@ -27,7 +27,7 @@ fn sample(directory: &Path) -> Vec<u8> {
     let file = directory.join("file");
     fs::write(&file, "content").unwrap();
     let name = file.as_os_str().as_encoded_bytes().to_vec();
-    let identity = Identity { is_settled: true, ..Identity::of(&*name).unwrap() };
+    let identity = Identity { is_settled: true, ..Identity::stat(&*name).unwrap() };
     for round in 0..2 {
         let mut batch = Batch::default();
         for (at, kind) in [Kind::Code, Kind::Data, Kind::Directory, Kind::Memo, Kind::Code].into_iter().enumerate() {

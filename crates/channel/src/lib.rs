@@ -17,12 +17,15 @@
 pub const NAME: &[u8] = b"snapboot:";
 
 macro_rules! words {
-    ($(#[$about:meta])* $type:ident { $($(#[$doc:meta])* $name:ident = $word:literal,)* }) => {
+    ($(#[$about:meta])* $type:ident { $($(#[doc = $doc:literal])* $name:ident = $word:literal,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $type { $($(#[$doc])* $name,)* }
+        pub enum $type { $($(#[doc = $doc])* $name,)* }
 
         impl $type {
+            /// Each word with its meaning.
+            pub const MEANINGS: &'static [(&'static str, &'static str)] = &[$(($word, concat!($($doc),*)),)*];
+
             /// The word for it.
             pub const fn word(self) -> &'static str {
                 match self { $($type::$name => $word,)* }
@@ -33,6 +36,15 @@ macro_rules! words {
                 match core::str::from_utf8(word).ok()? { $($word => Some($type::$name),)* _ => None }
             }
         }
+    };
+}
+
+macro_rules! bits {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal,)*) => {
+        $($(#[$doc])* pub const $name: i32 = $bit;)*
+
+        /// Each bit with its name.
+        pub const NAMES: &[(&str, i32)] = &[$((stringify!($name), $bit),)*];
     };
 }
 
@@ -96,10 +108,8 @@ words! {
 
 words! {
     /// Who reads.
-    #[derive(Default)]
     Phase {
         /// The runtime, while it starts.
-        #[default]
         Runtime = "runtime",
         /// The front end.
         FrontEnd = "front end",
@@ -138,18 +148,20 @@ pub const STANDARD_INPUT: i32 = 0o10000;
 
 /// Bits of the answer to [`Request::Renew`] about the locale.
 pub mod locale {
-    /// LC_CTYPE is C, so Python is in UTF-8 mode.
-    pub const IS_C: i32 = 1;
-    /// The name is one of those to which Python coerces C.
-    pub const IS_TARGET: i32 = 2;
-    /// The encoding is UTF-8.
-    pub const IS_UTF8: i32 = 4;
-    /// A category other than LC_CTYPE is not C.
-    pub const HAS_OTHERS: i32 = 8;
-    /// The program chose it, not the runtime.
-    pub const IS_CHOSEN: i32 = 16;
-    /// Python coerced C to its first target; twice this is the second target, and so on.
-    pub const COERCED: i32 = 32;
+    bits! {
+        /// LC_CTYPE is C, so Python is in UTF-8 mode.
+        IS_C = 1,
+        /// The name is one of those to which Python coerces C.
+        IS_TARGET = 2,
+        /// The encoding is UTF-8.
+        IS_UTF8 = 4,
+        /// A category other than LC_CTYPE is not C.
+        HAS_OTHERS = 8,
+        /// The program chose it, not the runtime.
+        IS_CHOSEN = 16,
+        /// Python coerced C to its first target; twice this is the second target, and so on.
+        COERCED = 32,
+    }
 }
 
 /// The fields of a record. Each is its length in decimal digits, a colon, and that many bytes. A truncated field is

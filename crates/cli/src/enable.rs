@@ -26,7 +26,7 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
         fs::write(&draft, &line)
             .and_then(|()| fs::rename(&draft, &file))
             .map_err(|error| Failure::io("write", &file, &error))?;
-        if !arguments.telling.quiet {
+        if !arguments.verbosity.quiet {
             let file = file.display();
             render::print(&format!("{file}: every start of this Python has its boot archive from now on\n"))?;
         }
@@ -45,7 +45,7 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
             Err(error) => return Err(Failure::io("remove", &file, &error)),
         };
-        if !arguments.telling.quiet {
+        if !arguments.verbosity.quiet {
             let said = if was_there { "removed: starts are as they were before" } else { "was not there" };
             render::print(&format!("{}: {said}\n", file.display()))?;
         }
@@ -71,7 +71,7 @@ fn line(set_up: &Path) -> Result<String> {
     let path = set_up.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
     let Some(path) = path else {
         return Err(Failure::refusal(format!(
-            "{} has a quote, a backslash or bytes that are no UTF-8 in its path, which cannot stand in a .pth file. Install Snapboot \
+            "{} has a quote, a backslash or bytes that are not UTF-8 in its path, and a .pth file cannot hold these. Install Snapboot \
              elsewhere.",
             set_up.display()
         )));
@@ -117,7 +117,7 @@ fn packages_of(environment: &Path) -> Result<Vec<PathBuf>> {
     found.sort();
     if found.is_empty() {
         return Err(Failure::refusal(format!(
-            "{} should have a directory python3.N/site-packages, but has none: this is no environment of CPython 3.",
+            "{} should have a directory python3.N/site-packages, but has none: this is not an environment of CPython 3.",
             lib.display()
         )));
     }

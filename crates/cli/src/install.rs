@@ -13,7 +13,7 @@ use store::tools::{self, Installation, OnPath, Outcome};
 use store::{Folder, Store};
 
 use crate::arguments::{Install, ShellEnv, Uninstall};
-use crate::freeze::Telling;
+use crate::freeze::Reporting;
 use crate::progress::Progress;
 use crate::{freeze as freezing, human, render};
 
@@ -27,12 +27,12 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let users_path = search_path();
     tools::put_links_first(&store);
     for named in &arguments.commands {
-        let progress = Progress::start(arguments.telling.quiet);
+        let progress = Progress::start(arguments.verbosity.quiet);
         let outcome = tools::install(&store, named, arguments.in_place, &users_path, &progress);
         drop(progress);
         match outcome {
             Ok(Outcome::Installed(installation)) => {
-                if !arguments.telling.quiet {
+                if !arguments.verbosity.quiet {
                     render::print(&(summary(&store, &installation) + "\n"))?;
                 }
                 if installation.on_path != OnPath::Image && !arguments.in_place {
@@ -42,13 +42,13 @@ pub fn install(arguments: &Install) -> Result<u8> {
             Ok(Outcome::NotFrozen(FreezeOutcome::Interrupted(signal))) => return Ok(freezing::die_of(signal)),
             Ok(Outcome::NotFrozen(outcome)) => {
                 let failure = freezing::failure_of(outcome);
-                render::tell(&format!("snapboot: {} stays as it is: {failure}", named.display()));
+                render::message(&format!("snapboot: {} stays as it is: {failure}", named.display()));
                 status = crate::status(&failure);
             }
-            Err(failure) => status = crate::told(&failure),
+            Err(failure) => status = crate::report_failure(&failure),
         }
     }
-    if !hidden.is_empty() && !arguments.telling.quiet {
+    if !hidden.is_empty() && !arguments.verbosity.quiet {
         let remedy = match is_first {
             true => {
                 ". Put this line at the end of your shell's start-up file (~/.bashrc, ~/.zshrc), and open a new shell:\n\n  \
@@ -56,7 +56,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
             }
             false => ": see snapboot shellenv",
         };
-        render::tell(&format!(
+        render::message(&format!(
             "snapboot: note: {} {} started from {} only when that directory comes first on PATH, which it does not{remedy}",
             hidden.join(", "),
             if hidden.len() == 1 { "is" } else { "are" },
@@ -67,17 +67,17 @@ pub fn install(arguments: &Install) -> Result<u8> {
 }
 
 /// Makes an image of the store again, for `snapboot refreeze`; returns the exit status.
-pub fn again(folder: &Folder, image: &Path, telling: &Telling) -> Result<u8> {
-    let Some(_own) = folder.lock() else {
-        return Err(Failure::refusal(format!("{} is being made just now. Try again in a moment.", image.display())));
+pub fn refreeze(folder: &Folder, image: &Path, reporting: &Reporting) -> Result<u8> {
+    let Some(own) = folder.lock() else {
+        return Err(Failure::refusal(format!("{} is being made now. Try again in a moment.", image.display())));
     };
-    let progress = Progress::start(telling.is_quiet);
+    let progress = Progress::start(reporting.is_quiet);
     let terminal = store::fit::terminal(image);
     let whom = For { environment: &environment_number(), terminal, somebody_waits: true };
-    let outcome = build(folder, image, &whom, &progress);
+    let outcome = build(folder, &own, image, &whom, &progress);
     drop(progress);
     match outcome {
-        Some(outcome) => freezing::told(outcome, telling),
+        Some(outcome) => freezing::report(outcome, reporting),
         None => Err(Failure::failed(format!("{} does not say of which command it is.", folder.path().display()))),
     }
 }
@@ -87,7 +87,7 @@ fn summary(store: &Store, installation: &Installation) -> String {
     let Installation { installed, written, instead_of, .. } = installation;
     let mut line = format!("{}: {} in {}", installed.name, human::size(written.size), human::seconds(written.took));
     let folder = written.path.parent().map(|path| Folder::new(path.to_owned()));
-    if let Some(times) = folder.and_then(|folder| Attempts::of(&folder).times) {
+    if let Some(times) = folder.and_then(|folder| Attempts::load(&folder).times) {
         let [ordinary, thawed] = [times.ordinary, times.thawed].map(|seconds| human::milliseconds(seconds * 1000.0));
         line += &format!(", --version {ordinary} -> {thawed}");
     }
@@ -107,7 +107,7 @@ pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
     let mut status = 0;
     for named in &arguments.commands {
         match tools::uninstall(&store, named) {
-            Ok(_) if arguments.telling.quiet => {}
+            Ok(_) if arguments.verbosity.quiet => {}
             Ok(installed) => {
                 let what = match installed.in_place {
                     true => format!("{} is what it was before", installed.link.display()),
@@ -115,7 +115,7 @@ pub fn uninstall(arguments: &Uninstall) -> Result<u8> {
                 };
                 render::print(&format!("{}: uninstalled; {what}\n", installed.name))?;
             }
-            Err(failure) => status = crate::told(&failure),
+            Err(failure) => status = crate::report_failure(&failure),
         }
     }
     Ok(status)

@@ -1,6 +1,7 @@
 //! `snapboot list`: the images of the store, their state, and the time that they have saved.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -16,7 +17,7 @@ use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::changes::Changes;
 use store::tools::{Installed, OnPath};
-use store::{limits, Effort, Folder, PutOff, StartTimes, Store};
+use store::{eviction, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::progress::Progress;
@@ -49,7 +50,7 @@ struct Row {
     saved: Option<f64>,
     /// Why a shell starts another program under its name. Mostly the same for all, so it is shown once below the table.
     #[serde(skip)]
-    hidden: Option<String>,
+    hidden: Option<Hidden>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
@@ -110,8 +111,8 @@ pub fn main(arguments: &List) -> Result<u8> {
 /// One row for each image of a command; one for a command without any. `seen`: results that other rows have looked up.
 fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
-    let attempts = Attempts::of(folder);
-    let installed = Installed::of(folder);
+    let attempts = Attempts::load(folder);
+    let installed = Installed::load(folder);
     let hidden = installed.as_ref().and_then(hidden);
     let row = |path: PathBuf, state, why| Row {
         name: command.name.clone(),
@@ -132,7 +133,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         let (state, why) = without_image(folder, &attempts);
         return vec![row(folder.path().to_owned(), state, why)];
     }
-    let left = left_to_starts(&Changes::of(folder).changing());
+    let left = left_to_starts(&Changes::load(folder).changing());
     let mut several = BTreeSet::new();
     let replaced = replaced(folder, installed.as_ref());
     let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
@@ -143,12 +144,12 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         .iter()
         .map(|image| {
             let opened = ImageFile::open(image);
-            let starts = opened.as_ref().ok().and_then(Starts::of);
+            let starts = opened.as_ref().ok().and_then(Starts::read);
             // There may be another image for this terminal.
             let boot = store::fit::terminal(image).map_or([None; 3], |terminal| terminal.windows());
             let of_start = ThisProcess { boot: Some(boot) };
-            let warnings = opened.as_ref().map(|image| Info::of(&image.tables()).warnings).unwrap_or_default();
-            let why = opened.and_then(|image| differences::lines(&image, &of_start, Some(seen)));
+            let warnings = opened.as_ref().map(|image| Info::read(&image.tables()).warnings).unwrap_or_default();
+            let why = opened.and_then(|image| differences::lines_for_start(&image, &of_start, seen));
             several.extend(why.iter().flatten().filter_map(|line| line.subject.name()));
             let why = why.map(|lines| lines.into_iter().map(|line| line.text).collect());
             let why: Vec<String> = why.unwrap_or_else(|failure| vec![failure.message]);
@@ -160,8 +161,12 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
             };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
             Row {
-                notes: [&replaced[..], &warnings, &left].concat().into_iter().chain(hidden.clone()).collect(),
-                size: limits::size(image),
+                notes: [&replaced[..], &warnings, &left]
+                    .concat()
+                    .into_iter()
+                    .chain(hidden.as_ref().map(Hidden::to_string))
+                    .collect(),
+                size: eviction::size(image),
                 thawed,
                 fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
                 saved: attempts.times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
@@ -171,7 +176,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         .collect();
     if rows.len() > 1 && !several.is_empty() {
         let names = several.into_iter().collect::<Vec<_>>().join(", ");
-        let note = format!("{} images, since starts come to another state by {names}", rows.len());
+        let note = format!("{} images, because the program boots differently depending on {names}", rows.len());
         rows.iter_mut().for_each(|row| row.notes.insert(0, note.clone()));
     }
     rows
@@ -184,7 +189,9 @@ fn left_to_starts(changing: &Changing) -> Vec<String> {
     let names: Vec<String> = places.chain(names).collect();
     match names.is_empty() {
         true => Vec::new(),
-        false => vec![format!("left to each start, with what loads it, since it changes: {}", names.join(", "))],
+        false => {
+            vec![format!("left to each start, with the modules that load it, because it changes: {}", names.join(", "))]
+        }
     }
 }
 
@@ -192,9 +199,10 @@ fn left_to_starts(changing: &Changing) -> Vec<String> {
 fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
     match attempts.last().map(|last| &last.outcome) {
         _ if folder.is_building() => (State::Building, Vec::new()),
-        _ if attempts.is_unfinished() => {
-            (State::None, vec!["the last builder ended before its image was done, as if it was killed".to_owned()])
-        }
+        _ if attempts.is_unfinished() => (
+            State::None,
+            vec!["the last builder ended before its image was complete; probably something killed it".to_owned()],
+        ),
         Some(Outcome::Refused { why }) => (State::Refused, why.clone()),
         Some(Outcome::Vain { effort }) => (State::Vain, vec![gains_nothing(effort)]),
         Some(Outcome::Failed { why, .. }) => (State::Failed, vec![why.clone()]),
@@ -204,8 +212,8 @@ fn without_image(folder: &Folder, attempts: &Attempts) -> (State, Vec<String>) {
 
 /// Why no builder starts now, whatever the program.
 fn in_the_way(folder: &Folder) -> Vec<String> {
-    let put_off = PutOff::of(folder).map(|put_off| format!("an image was put off, since {}", put_off.why));
-    folder.cannot_write().into_iter().chain(put_off).collect()
+    let put_off = PutOff::load(folder).map(|put_off| format!("an image was put off, because {}", put_off.why));
+    folder.cannot_write().map(|obstacle| obstacle.to_string()).into_iter().chain(put_off).collect()
 }
 
 /// Why an image was removed.
@@ -219,9 +227,9 @@ fn since(attempts: &Attempts, image: &Path) -> Vec<String> {
     let made = image.metadata().and_then(|status| status.modified()).ok();
     let made = made.and_then(|made| made.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
     match attempts.last().filter(|last| last.at > made.as_secs()).map(|last| &last.outcome) {
-        Some(Outcome::Refused { why }) => vec![format!("another one was refused: {}", why.join(" "))],
+        Some(Outcome::Refused { why }) => vec![format!("another image was refused: {}", why.join(" "))],
         Some(Outcome::Vain { effort }) => vec![gains_nothing(effort)],
-        Some(Outcome::Failed { why, .. }) => vec![format!("another one could not be made: {why}")],
+        Some(Outcome::Failed { why, .. }) => vec![format!("another image could not be made: {why}")],
         _ => Vec::new(),
     }
 }
@@ -234,12 +242,29 @@ fn replaced(folder: &Folder, installed: Option<&Installed>) -> Vec<String> {
 }
 
 /// Why the name of an installed command leads to another program.
-fn hidden(installed: &Installed) -> Option<String> {
+#[derive(Clone)]
+enum Hidden {
+    /// This one comes first.
+    Behind(PathBuf),
+    /// Its directory is not on PATH.
+    NotOnPath,
+}
+
+impl fmt::Display for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Hidden::Behind(other) => write!(f, "{} comes first on PATH: see snapboot shellenv", other.display()),
+            Hidden::NotOnPath => f.write_str("its directory is not on PATH: see snapboot shellenv"),
+        }
+    }
+}
+
+fn hidden(installed: &Installed) -> Option<Hidden> {
     match installed.on_path(&search_path()) {
         _ if installed.in_place || installed.is_dormant() => None,
         OnPath::Image => None,
-        OnPath::Other(Some(other)) => Some(format!("{} comes first on PATH: see snapboot shellenv", other.display())),
-        OnPath::Other(None) => Some("its directory is not on PATH: see snapboot shellenv".to_owned()),
+        OnPath::Other(Some(other)) => Some(Hidden::Behind(other)),
+        OnPath::Other(None) => Some(Hidden::NotOnPath),
     }
 }
 
@@ -288,7 +313,8 @@ fn remarks(row: &Row) -> String {
     if row.why.len() > SHOWN {
         lines += &line(&state, &format!("and {} more: see snapboot list --json", row.why.len() - SHOWN));
     }
-    let notes = row.notes.iter().filter(|note| Some(*note) != row.hidden.as_ref());
+    let hidden = row.hidden.as_ref().map(Hidden::to_string);
+    let notes = row.notes.iter().filter(|note| Some(*note) != hidden.as_ref());
     notes.fold(lines, |lines, note| lines + &line("", note))
 }
 

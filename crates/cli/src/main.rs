@@ -18,17 +18,15 @@ mod refreeze;
 mod render;
 mod run;
 mod starts;
-mod strings;
 mod time;
 mod verify;
-mod why;
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
 use failure::{Failure, Kind, Result};
-use store::{background, build, fallback, learn, limits};
+use store::{background, build, eviction, fallback, learn};
 
 use arguments::Subcommand;
 
@@ -40,7 +38,7 @@ const FAILED: u8 = 1;
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let result = at_once(&words).unwrap_or_else(subcommand);
-    ExitCode::from(result.unwrap_or_else(|failure| told(&failure)))
+    ExitCode::from(result.unwrap_or_else(|failure| report_failure(&failure)))
 }
 
 /// Subcommands on the way of a start, and those that the store starts by itself: handled without parsing options, which takes time. None
@@ -49,15 +47,15 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     match (subcommand.to_str()?, rest) {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
-            Some(run::main(command, limits::of_environment(), false))
+            Some(run::main(command, eviction::of_environment(), false))
         }
         ("run", [option, hyphens, command @ ..])
             if option == "--no-freeze" && hyphens == "--" && !command.is_empty() =>
         {
-            Some(run::main(command, limits::of_environment(), true))
+            Some(run::main(command, eviction::of_environment(), true))
         }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
-            Some(run::main(rest, limits::of_environment(), false))
+            Some(run::main(rest, eviction::of_environment(), false))
         }
         (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
         (learn::SUBCOMMAND, words) => {
@@ -78,7 +76,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
         Subcommand::Run(arguments) => run::main(
             &arguments.words,
-            arguments.store_size.unwrap_or_else(limits::of_environment),
+            arguments.store_size.unwrap_or_else(eviction::of_environment),
             arguments.no_freeze,
         ),
         Subcommand::Install(arguments) => install::install(&arguments),
@@ -96,6 +94,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Completion(arguments) => describe::completion(&arguments),
         Subcommand::Manual(arguments) => describe::manual(&arguments),
         Subcommand::Reference(arguments) => describe::reference(&arguments),
+        Subcommand::Tables(_) => describe::tables(),
         Subcommand::Confined(arguments) => Err(::freeze::run_confined(&arguments.program)),
         Subcommand::Watched(arguments) => ::freeze::run_watched(arguments.dir.as_deref()).map_or(Ok(REFUSED), Err),
         Subcommand::Traced(arguments) => {
@@ -105,8 +104,8 @@ fn subcommand() -> Result<u8> {
 }
 
 /// Reports a failure to the user; returns the exit status.
-fn told(failure: &Failure) -> u8 {
-    render::tell(&format!("snapboot: {failure}"));
+fn report_failure(failure: &Failure) -> u8 {
+    render::message(&format!("snapboot: {failure}"));
     status(failure)
 }
 

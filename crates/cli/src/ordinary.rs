@@ -23,13 +23,13 @@ const NO_FORMAT: i32 = 8;
 /// Executes the program; returns only if that fails. `words`: the program's, its name first. `archive`: the one to switch on. A missing or
 /// damaged part of Snapboot keeps no program from starting: then there is no archive.
 pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result<u8> {
-    let noted = noted();
-    let changed = switch(archive, noted.is_some()).unwrap_or_else(|failure| {
+    let spans = file_of_spans();
+    let changed = switch(archive, spans.is_some()).unwrap_or_else(|failure| {
         render::log(&format!("no archive: {failure}"));
         None
     });
-    if let (Some(file), Some(_)) = (noted, &changed) {
-        tell(&file);
+    if let (Some(file), Some(_)) = (spans, &changed) {
+        record_run(&file);
     }
     let changed = changed.as_ref().map(|(name, value)| (*name, value.as_os_str()));
     let mut error = store::execute(program, words, changed);
@@ -39,34 +39,34 @@ pub fn start(program: &Path, words: &[OsString], archive: BootArchive) -> Result
         let words = [&shell, words.get(1..).unwrap_or_default()].concat();
         error = store::execute(Path::new("/bin/sh"), &words, changed);
     }
-    render::tell(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
+    render::message(&format!("snapboot: cannot execute {}: {}", program.display(), reason(&error)));
     Ok(if error.kind() == io::ErrorKind::NotFound { NOT_THERE } else { CANNOT_EXECUTE })
 }
 
-/// The variable that switches an archive on, and its value; None where there is none, or the program could notice. `noting`: whether
-/// `snapboot explain` has this start note where its time goes.
-fn switch(archive: BootArchive, noting: bool) -> Result<Option<(&'static str, OsString)>> {
+/// The variable that switches an archive on, and its value; None where there is none, or the program could notice. `recording`: whether
+/// `snapboot explain` has this start record where its time goes.
+fn switch(archive: BootArchive, recording: bool) -> Result<Option<(&'static str, OsString)>> {
     let installation = match archive {
         BootArchive::None => return Ok(None),
         BootArchive::Python | BootArchive::Ruby => Installation::find()?,
     };
     if archive == BootArchive::Ruby {
         installation.check_ruby_archive()?;
-        let noting = noting.then(|| installation.ruby_explain().ok()).flatten();
-        return Ok(Some(("RUBYOPT", set_up::ruby_option(&installation.ruby_run()?, noting.as_deref())?)));
+        let recording = recording.then(|| installation.ruby_explain().ok()).flatten();
+        return Ok(Some(("RUBYOPT", set_up::ruby_option(&installation.ruby_run()?, recording.as_deref())?)));
     }
     installation.check_python_archive()?;
-    let noting = noting.then(|| installation.python_explain().ok()).flatten();
-    Ok(set_up::python_path(&installation.python_run()?, noting.as_deref()).map(|path| ("PYTHONPATH", path)))
+    let recording = recording.then(|| installation.python_explain().ok()).flatten();
+    Ok(set_up::python_path(&installation.python_run()?, recording.as_deref()).map(|path| ("PYTHONPATH", path)))
 }
 
-/// The file in which `snapboot explain` has this start note where its time goes.
-fn noted() -> Option<OsString> {
+/// The file in which `snapboot explain` has this start record where its time goes.
+fn file_of_spans() -> Option<OsString> {
     std::env::var_os(explain::FILE)
 }
 
-/// Notes that this command has done its part, and the program's own start begins. What cannot be noted is missed by `explain` alone.
-fn tell(file: &OsStr) {
+/// Records that this command is done and the program's own start begins. What cannot be recorded, is missed by `explain` alone.
+fn record_run(file: &OsStr) {
     if let Ok(mut file) = OpenOptions::new().append(true).create(true).mode(0o600).open(file) {
         let _ = file.write_all(&explain::has_run());
     }

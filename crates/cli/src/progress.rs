@@ -31,7 +31,7 @@ impl Progress {
         match &progress.bar {
             Some(bar) => bar.enable_steady_tick(Duration::from_millis(100)),
             None if is_quiet => {}
-            None => progress.lines = Some(Lines::start(BETWEEN_LINES, render::tell)),
+            None => progress.lines = Some(Lines::start(BETWEEN_LINES, render::message)),
         }
         progress
     }
@@ -61,13 +61,13 @@ impl Progress {
     /// Prints a line past the spinner, on standard error.
     pub fn line(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| render::tell(text)),
-            None => render::tell(text),
+            Some(bar) => bar.suspend(|| render::message(text)),
+            None => render::message(text),
         }
     }
 
-    /// Tells what may be of use to know.
-    pub fn note(&self, note: &str) {
+    /// Prints a note, unless messages are turned off.
+    pub fn print_note(&self, note: &str) {
         if !self.is_quiet {
             self.line(&format!("snapboot: note: {note}"));
         }
@@ -110,19 +110,19 @@ impl Drop for Progress {
 struct Lines(Sender<String>);
 
 impl Lines {
-    fn start(between: Duration, tell: impl Fn(&str) + Send + 'static) -> Lines {
+    fn start(between: Duration, print: impl Fn(&str) + Send + 'static) -> Lines {
         let (sender, receiver) = channel::<String>();
         std::thread::spawn(move || {
             let begun = Instant::now();
-            let (mut phase, mut told) = (String::new(), begun);
+            let (mut phase, mut printed) = (String::new(), begun);
             loop {
-                match receiver.recv_timeout(between.saturating_sub(told.elapsed())) {
+                match receiver.recv_timeout(between.saturating_sub(printed.elapsed())) {
                     Ok(next) => phase = next,
                     Err(RecvTimeoutError::Disconnected) => return,
                     Err(RecvTimeoutError::Timeout) => {
-                        told = Instant::now();
+                        printed = Instant::now();
                         if !phase.is_empty() {
-                            tell(&format!("snapboot: {phase} ({:.0} s so far)", begun.elapsed().as_secs_f64()));
+                            print(&format!("snapboot: {phase} ({:.0} s so far)", begun.elapsed().as_secs_f64()));
                         }
                     }
                 }
@@ -169,16 +169,16 @@ mod tests {
 
     #[test]
     fn lines_say_what_takes_long() {
-        let (sender, told) = channel();
+        let (sender, output) = channel();
         let lines = Lines::start(Duration::from_millis(1), move |line| {
             let _ = sender.send(line.to_owned());
         });
         lines.phase("training".to_owned());
-        let told_first = told.recv().unwrap();
-        assert!(told_first.starts_with("snapboot: training (") && told_first.ends_with(" s so far)"), "{told_first}");
+        let first = output.recv().unwrap();
+        assert!(first.starts_with("snapboot: training (") && first.ends_with(" s so far)"), "{first}");
         drop(lines);
         // The thread ends.
-        while told.recv().is_ok() {}
+        while output.recv().is_ok() {}
     }
 
     #[test]

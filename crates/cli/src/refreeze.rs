@@ -11,7 +11,7 @@ use inputs::environment::{differences, Difference, ALL, LOCALE};
 use store::Folder;
 
 use crate::arguments::Refreeze;
-use crate::freeze::Telling;
+use crate::freeze::Reporting;
 use crate::human;
 use crate::install;
 use crate::run;
@@ -23,29 +23,29 @@ const OUTPUT: &str = "-o";
 pub fn main(arguments: &Refreeze) -> Result<u8> {
     let mut status = 0;
     for image in &arguments.images {
-        match again(image, arguments.telling.quiet) {
+        match refreeze(image, arguments.verbosity.quiet) {
             Ok(0) => {}
             Ok(other) => status = other,
-            Err(failure) => status = crate::told(&failure),
+            Err(failure) => status = crate::report_failure(&failure),
         }
     }
     Ok(status)
 }
 
 /// Makes one image again; returns the exit status of its freeze.
-fn again(image: &Path, is_quiet: bool) -> Result<u8> {
+fn refreeze(image: &Path, is_quiet: bool) -> Result<u8> {
     // Replaces the image itself, and not a link to it.
     let place = image.canonicalize().map_err(|error| Failure::io("read", image, &error))?;
     let opened = ImageFile::open(&place)?;
     // Its words are executed.
     trust::check_open(&place, &opened.file).map_err(|refusal| run::not_to_be_run(&refusal))?;
-    let info = Info::of(&opened.tables());
-    if let Some(folder) = Folder::of(&place).filter(|folder| folder.command().is_some()) {
-        return install::again(&folder, &place, &Telling::new(is_quiet, false));
+    let info = Info::read(&opened.tables());
+    if let Some(folder) = Folder::containing(&place).filter(|folder| folder.command().is_some()) {
+        return install::refreeze(&folder, &place, &Reporting::new(is_quiet, false));
     }
     let Some(origin) = info.origin.filter(|_| !info.typed.is_empty()) else {
         return Err(Failure::refusal(format!(
-            "{} does not say how it was made: by an older version, or with words that are no text. Freeze it once more, with \
+            "{} does not say how it was made: an older version made it, or its command has bytes that are not UTF-8. Freeze it again, with \
              `snapboot freeze -o {0}` and its options and command.",
             image.display()
         )));
@@ -53,7 +53,7 @@ fn again(image: &Path, is_quiet: bool) -> Result<u8> {
     same_environment(image, &opened, &origin, &info.typed)?;
     if !Path::new(&origin.directory).is_dir() {
         return Err(Failure::refusal(format!(
-            "{} was made in {}, where its command and preloads are looked for, and that directory is gone. Freeze it anew from where \
+            "{} was made in {}, where refreeze looks for its command and preloads, and that directory is gone. Freeze it again where \
              they are now.",
             image.display(),
             origin.directory
@@ -100,8 +100,8 @@ fn same_environment(image: &Path, opened: &ImageFile, origin: &Origin, typed: &[
         return Ok(());
     }
     Err(Failure::refusal(format!(
-        "{} cannot be made as it was made, because the environment differs: {}. Set it as it was then (values are not kept), or \
-         freeze anew with `snapboot freeze -o {0}{} -- {}`.",
+        "{} cannot be made again as it was made, because the environment differs: {}. Set it as it was then (values are not kept), or \
+         freeze again with `snapboot freeze -o {0}{} -- {}`.",
         image.display(),
         names.join(", "),
         without_output(&origin.options).iter().map(|word| format!(" {word}")).collect::<String>(),

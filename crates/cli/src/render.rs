@@ -30,7 +30,7 @@ pub fn print_as_it_is(text: &str) -> Result<()> {
 }
 
 /// Prints a line to standard error, without what a terminal would obey. Nothing hangs on whether anybody reads it.
-pub fn tell(line: &str) {
+pub fn message(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", human::harmless_lines(line));
 }
 
@@ -38,7 +38,7 @@ pub fn tell(line: &str) {
 pub fn log(text: &str) {
     let asks = |value: &OsStr| !value.is_empty() && value != "0";
     if std::env::var_os("SNAPBOOT_LOG").is_some_and(|value| asks(&value)) {
-        tell(&format!("snapboot: {text}"));
+        message(&format!("snapboot: {text}"));
     }
 }
 
@@ -73,7 +73,8 @@ pub fn wrapped(text: &str, indent: &str) -> Vec<String> {
     in_columns(text, indent, columns.filter(|&columns| columns > 0).unwrap_or(usize::MAX))
 }
 
-fn in_columns(text: &str, indent: &str, columns: usize) -> Vec<String> {
+/// Breaks a text into indented lines of at most so many characters, unless a word is longer.
+pub fn in_columns(text: &str, indent: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {

@@ -17,7 +17,7 @@ use rustix::fs::{access, Access};
 use store::command::BootArchive;
 use store::fallback::{Next, Start};
 use store::tools::{self, Dormant};
-use store::{background, fit, limits, Command, Folder, Shims, Store};
+use store::{background, eviction, fit, Command, Folder, Shims, Store};
 
 use crate::render::log;
 use crate::{ordinary, render};
@@ -31,7 +31,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
         return run_image(named, words, trust::check_open);
     }
     let store = Store::find();
-    let shims = store.as_ref().map(Shims::of);
+    let shims = store.as_ref().map(Shims::in_store);
     let Ok(line) = Command::split(words, &search_path(), shims.as_ref()) else { return Ok(not_runnable(named)) };
     // Installed, and so in front of PATH.
     if Kind::is_image(&line.program) {
@@ -102,11 +102,13 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         return Err(Failure::refusal("snapboot fallback is for images of the store alone. See snapboot --help."));
     };
     let arguments = start.arguments().unwrap_or_default();
-    if let Some(Dormant { installed, other }) = Folder::of(&start.image).and_then(|folder| tools::dormant(&folder)) {
+    if let Some(Dormant { installed, other }) =
+        Folder::containing(&start.image).and_then(|folder| tools::dormant(&folder))
+    {
         let Some(other) = other else {
             // In the words of a shell.
             let (name, program) = (&installed.name, installed.program.display());
-            render::tell(&format!(
+            render::message(&format!(
                 "snapboot: {name}: command not found: {program} is gone. Its image waits for it to come back; snapboot uninstall {name} \
                  removes that."
             ));
@@ -115,7 +117,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         let words = [&[other.clone().into_os_string()], arguments].concat();
         return ordinary::start(&other, &words, BootArchive::None);
     }
-    match start.next(limits::of_environment()) {
+    match start.next(eviction::of_environment()) {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
@@ -126,9 +128,10 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
             log(&format!("cannot execute {}: {failure}", image.display()));
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
-        Next::None(why) => log(&format!("no image is made: {why}; starting the ordinary way")),
+        Next::None(why) => log(&format!("no image is being made: {why}; starting the ordinary way")),
     }
-    let archive = ordinary::archive_of(&start.program, &start.argv, Store::find().as_ref().map(Shims::of).as_ref());
+    let archive =
+        ordinary::archive_of(&start.program, &start.argv, Store::find().as_ref().map(Shims::in_store).as_ref());
     ordinary::start(&start.program, &start.argv, archive)
 }
 
@@ -187,7 +190,7 @@ pub fn not_to_be_run(refusal: &trust::Refusal) -> Failure {
 fn not_runnable(named: &Path) -> u8 {
     // Without a slash, it was looked up in PATH.
     let is_path = is_path(named);
-    let (found, status) = match Kind::of(named) {
+    let (found, status) = match Kind::detect(named) {
         Ok(Kind::Image) if !is_path => {
             ("no such command, but an image of that name here (write ./ before it)", ordinary::NOT_THERE)
         }
@@ -199,7 +202,7 @@ fn not_runnable(named: &Path) -> u8 {
         Err(_) => ("a file that cannot be read", ordinary::CANNOT_EXECUTE),
     };
     let image = Path::new(named.file_name().unwrap_or(named.as_os_str())).with_extension("img");
-    render::tell(&format!(
+    render::message(&format!(
         "snapboot: cannot run {}: expected a command or an image that snapboot freeze wrote, and found {found}. To start a program \
          from an image, freeze it first (snapboot freeze -o {1} -- COMMAND), then run that image (./{1}).",
         named.display(),

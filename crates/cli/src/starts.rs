@@ -1,5 +1,7 @@
 //! The starts of an image, in words.
 
+use std::fmt;
+
 use image_file::starts::{Fallback, Starts};
 
 use crate::human;
@@ -16,14 +18,27 @@ pub fn line(starts: &Starts) -> String {
     format!("thawed {thaws}, fell back {fallbacks}{since}{last}")
 }
 
-/// The message of `snapboot freeze` when it replaces an image that only fell back: the reason. None for an image that has thawed.
-pub fn retired_by(starts: &Starts) -> Option<String> {
+/// Why an image that is replaced was of no use any more. In words, the message of `snapboot freeze`.
+pub struct Retired<'a> {
+    /// How many starts have fallen back since the last one that has thawed.
+    since: u64,
+    last: &'a Fallback,
+}
+
+/// None for an image whose last start has thawed.
+pub fn retired_by(starts: &Starts) -> Option<Retired<'_>> {
     let last = starts.last_fallback.as_ref().filter(|_| starts.since_thaw > 0)?;
-    let starts = match starts.since_thaw {
-        1 => "whose last start".to_owned(),
-        since => format!("whose last {since} starts"),
-    };
-    Some(format!("replaces an image {starts} fell back, {}", said(last)))
+    Some(Retired { since: starts.since_thaw, last })
+}
+
+impl fmt::Display for Retired<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let starts = match self.since {
+            1 => "whose last start".to_owned(),
+            since => format!("whose last {since} starts"),
+        };
+        write!(f, "replaces an image {starts} fell back, {}", said(self.last))
+    }
 }
 
 fn said(last: &Fallback) -> String {
@@ -52,8 +67,8 @@ mod tests {
 
     #[test]
     fn an_image_that_thawed_last_was_not_retired() {
-        let line = retired_by(&starts(41, 2, 3)).unwrap();
+        let line = retired_by(&starts(41, 2, 3)).unwrap().to_string();
         assert!(line.starts_with("replaces an image whose last 2 starts fell back, 2001-"), "{line}");
-        assert_eq!(retired_by(&starts(1, 0, 3)), None);
+        assert!(retired_by(&starts(1, 0, 3)).is_none());
     }
 }

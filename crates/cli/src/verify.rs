@@ -1,6 +1,7 @@
 //! `snapboot verify`: checks every byte of an image that is ever used.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::{fmt, io};
 
 use failure::{Failure, Result};
 use image::{Directory, Input, Item, MappedFile, Section, Tables, Variable};
@@ -15,7 +16,7 @@ use crate::render;
 pub fn main(arguments: &Verify) -> Result<u8> {
     let image = ImageFile::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
-    let progress = Progress::start(arguments.telling.quiet);
+    let progress = Progress::start(arguments.verbosity.quiet);
     progress.phase(format!("reading {}", arguments.image.display()));
     let (mut tables, mut answers, mut pages) = (0, 0, 0);
     for Variant { head, .. } in &image.variants {
@@ -41,9 +42,9 @@ pub fn main(arguments: &Verify) -> Result<u8> {
             return Err(wrong(format!("{error}.")));
         }
     }
-    check_owner(&image).map_err(wrong)?;
+    check_owner(&image).map_err(|untrusted| wrong(untrusted.to_string()))?;
     progress.stop();
-    if arguments.telling.quiet {
+    if arguments.verbosity.quiet {
         return Ok(0);
     }
     render::print(&format!(
@@ -78,21 +79,38 @@ fn check_texts(tables: &Tables<'_>) -> std::result::Result<(), image::Error> {
     Ok(())
 }
 
-/// An image is code of its owner: anyone else who can write to it can run code in the owner's name.
-fn check_owner(image: &ImageFile) -> std::result::Result<(), String> {
-    let metadata = image.file.metadata().map_err(|error| format!("cannot look at its mode: {error}."))?;
-    let mode = metadata.permissions().mode();
+/// Why an image is not trusted: it is code of its owner, and anyone else who can write to it can run code in the owner's name.
+enum Untrusted {
+    Unknown(io::Error),
+    Mode(u32),
+    Owner { owner: u32, own: u32 },
+}
+
+impl fmt::Display for Untrusted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Untrusted::Unknown(error) => write!(f, "cannot look at its mode: {error}."),
+            Untrusted::Mode(mode) => write!(
+                f,
+                "users other than its owner may write to it (mode {mode:04o}), so it is not trusted. If nobody has changed it, run chmod \
+                 go-w on it."
+            ),
+            Untrusted::Owner { owner, own } => {
+                write!(f, "it belongs to user {owner}, and you are user {own}: an image of somebody else is not trusted.")
+            }
+        }
+    }
+}
+
+fn check_owner(image: &ImageFile) -> std::result::Result<(), Untrusted> {
+    let metadata = image.file.metadata().map_err(Untrusted::Unknown)?;
+    let mode = metadata.permissions().mode() & 0o7777;
     if mode & 0o022 != 0 {
-        return Err(format!(
-            "others than its owner may write it (mode {:04o}), so it is not trusted. Run chmod go-w on it, if nobody has changed it.",
-            mode & 0o7777
-        ));
+        return Err(Untrusted::Mode(mode));
     }
     let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
-    if owner != own && owner != 0 {
-        return Err(format!(
-            "it belongs to user {owner}, and you are user {own}: an image of somebody else is not trusted."
-        ));
+    match owner == own || owner == 0 {
+        true => Ok(()),
+        false => Err(Untrusted::Owner { owner, own }),
     }
-    Ok(())
 }

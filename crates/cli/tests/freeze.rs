@@ -154,7 +154,9 @@ fn a_shim_is_noted_once_and_is_no_warning() {
     let first = freeze().unwrap();
     assert!(first.status.success(), "{}", stderr(&first));
     assert!(
-        stderr(&first).starts_with("snapboot: note: ./python3 is a shim; the image keeps to"),
+        stderr(&first).starts_with(
+            "snapboot: note: ./python3 is a shim; the image always starts the program that the shim leads to"
+        ),
         "{}",
         stderr(&first)
     );

@@ -119,7 +119,7 @@ fn what_others_may_have_written_is_not_obeyed() {
     let file = scene.work().join("snapboot.toml");
     let refused = |output: Output| {
         assert_eq!(output.status.code(), Some(2));
-        assert!(stderr(&output).contains("go to its directory and freeze there"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("freeze in its directory"), "{}", stderr(&output));
     };
     fs::set_permissions(&file, fs::Permissions::from_mode(0o646)).unwrap();
     refused(in_sub(&scene, &["freeze"]));

@@ -1,6 +1,7 @@
 //! Starts with a boot archive that is filled first, and removed at the end.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::{Read, Seek};
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +20,24 @@ const READ_ONLY: &str = "SNAPBOOT_ARCHIVE_READONLY";
 const LOG: &str = "SNAPBOOT_LOG";
 /// The beginning of that message.
 const NONE: &str = "snapboot: no archive: ";
+/// Why a start has no archive.
+#[derive(Debug)]
+pub enum NoArchive {
+    /// What it has said itself.
+    Said(String),
+    /// It loads nothing that would be stored.
+    LoadsLittle,
+}
+
+impl fmt::Display for NoArchive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoArchive::Said(reason) => reason,
+            NoArchive::LoadsLittle => "it loads so little that the archive is not even opened",
+        })
+    }
+}
+
 /// The maximum number of starts that fill an archive: some entries are stored only after several starts have made the same.
 const MAX_FILLS: u32 = 8;
 
@@ -47,10 +66,10 @@ impl Subject {
     }
 
     /// Starts it until its archive stops changing. Returns the reason if there is no archive.
-    pub fn fill(&self, measurement: &Measurement<'_>) -> Result<Option<String>> {
+    pub fn fill(&self, measurement: &Measurement<'_>) -> Result<Option<NoArchive>> {
         let state = || fs::metadata(self.archive()).ok().map(|about| (about.ino(), about.size(), about.mtime_nsec()));
         for run in 1..=MAX_FILLS {
-            (measurement.tell)(&format!("start {WITH_ARCHIVE}: filling it, {run}"));
+            (measurement.report)(&format!("start {WITH_ARCHIVE}: filling it, {run}"));
             let before = state();
             let mut command = self.command();
             command.env_remove(READ_ONLY);
@@ -66,8 +85,8 @@ impl Subject {
         Ok(None)
     }
 
-    /// The message of a start without an archive.
-    fn why_not(&self) -> Result<String> {
+    /// Starts it without an archive, and asks it why.
+    fn why_not(&self) -> Result<NoArchive> {
         let failed = |error: std::io::Error| Failure::io("write into", self.folder.path(), &error);
         let mut errors = tempfile::tempfile_in(self.folder.path()).map_err(failed)?;
         let mut command = self.command();
@@ -77,6 +96,6 @@ impl Subject {
         errors.rewind().and_then(|()| errors.read_to_end(&mut said)).map_err(failed)?;
         let said = String::from_utf8_lossy(&said);
         let reason = said.lines().find_map(|line| line.strip_prefix(NONE));
-        Ok(reason.map_or("it loads so little that the archive is not even opened".to_owned(), str::to_owned))
+        Ok(reason.map_or(NoArchive::LoadsLittle, |reason| NoArchive::Said(reason.to_owned())))
     }
 }

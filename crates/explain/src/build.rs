@@ -200,18 +200,18 @@ mod tests {
     use super::*;
     use crate::events::parse;
 
-    fn tree_of(told: &str) -> Node {
-        let events = parse(told.replace('|', "\0").as_bytes()).unwrap();
+    fn tree_of(text: &str) -> Node {
+        let events = parse(text.replace('|', "\0").as_bytes()).unwrap();
         tree(&Run { span: (1.0, 10.0), events }, &Counts::default())
     }
 
     #[test]
     fn the_parts_of_a_process_are_all_of_it() {
-        let told =
+        let text =
             "begin=2000000000 main __main__|begin=3000000000 body a|begin=3000000000 search a|end=4000000000 /a.py|\
                     begin=4500000000 collector gc|end=4600000000 |begin=4600000000 collector gc|end=4700000000 |\
                     end=6000000000 |end=8000000000 |";
-        let root = tree_of(told);
+        let root = tree_of(text);
         let names: Vec<_> = root.children.iter().map(|child| (child.kind, child.seconds)).collect();
         assert_eq!(names, [(Kind::Interpreter, 1.0), (Kind::Main, 6.0), (Kind::Exit, 2.0)]);
         assert_eq!(root.own(), 0.0);
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn what_ruby_does_before_a_file_is_found_is_a_search() {
-        let told = "begin=2000000000 body a|begin=3000000000 code /a.rb|end=3500000000 /a.rb|end=4000000000 |";
-        let module = &tree_of(told).children[1];
+        let text = "begin=2000000000 body a|begin=3000000000 code /a.rb|end=3500000000 /a.rb|end=4000000000 |";
+        let module = &tree_of(text).children[1];
         let kinds: Vec<_> = module.children.iter().map(|child| (child.kind, child.seconds)).collect();
         assert_eq!(kinds, [(Kind::Search, 1.0), (Kind::Code, 0.5)]);
         assert_eq!(module.detail.as_deref(), Some("/a.rb"));
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn a_start_with_the_archive_tells_what_comes_from_there() {
-        let told = "run=1500000000|begin=2000000000 main __main__|begin=2000000000 archive opening the boot archive|end=2500000000 |\
+        let text = "run=1500000000|begin=2000000000 main __main__|begin=2000000000 archive opening the boot archive|end=2500000000 |\
                     begin=3000000000 body a|begin=3500000000 stored /a.rb|end=4000000000 /a.rb|begin=4000000000 data regular expressions|\
                     end=4500000000 |begin=4500000000 data regular expressions|end=4750000000 |end=5000000000 |end=8000000000 |";
-        let root = tree_of(told);
+        let root = tree_of(text);
         let parts = |node: &Node| node.children.iter().map(|child| (child.kind, child.seconds)).collect::<Vec<_>>();
         assert_eq!(
             parts(&root),
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn what_is_not_there_was_a_search() {
-        let told = "begin=2000000000 body a|begin=2000000000 search a|end=3000000000 |end=3000000000 failed|";
-        let module = &tree_of(told).children[1];
+        let text = "begin=2000000000 body a|begin=2000000000 search a|end=3000000000 |end=3000000000 failed|";
+        let module = &tree_of(text).children[1];
         assert_eq!((module.kind, module.detail.as_deref()), (Kind::Search, Some("not there")));
     }
 }

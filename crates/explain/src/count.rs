@@ -55,14 +55,14 @@ impl Counts {
 /// Observes a process whose calls are counted, while it is stopped.
 pub trait Watch {
     /// Called right before the entry of that number. `Break` kills the process.
-    fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()>;
+    fn before_entry(&mut self, process: Pid, number: usize) -> ControlFlow<()>;
     /// Called when it ends, while its memory still exists.
     fn at_end(&mut self, process: Pid);
 }
 
 /// Observes nothing.
 impl Watch for () {
-    fn at(&mut self, _: Pid, _: usize) -> ControlFlow<()> {
+    fn before_entry(&mut self, _: Pid, _: usize) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
 
@@ -101,7 +101,7 @@ fn follow(child: Pid, watch: &mut dyn Watch) -> nix::Result<Counts> {
                     None => call = Some((number, argument)),
                     Some((number, argument)) => {
                         if let Some(entry) = counts.add(number, argument, result) {
-                            if watch.at(child, entry).is_break() {
+                            if watch.before_entry(child, entry).is_break() {
                                 kill(child, Signal::SIGKILL)?;
                                 waitpid(child, None)?;
                                 return Ok(counts);

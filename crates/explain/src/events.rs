@@ -32,8 +32,8 @@ pub fn has_run() -> Vec<u8> {
 }
 
 /// Parses the events of a start. None if they are cut off or malformed. Times in seconds of the monotonic clock.
-pub fn parse(told: &[u8]) -> Option<Vec<Event>> {
-    let entries = told.strip_suffix(b"\0")?.split(|&byte| byte == 0);
+pub fn parse(text: &[u8]) -> Option<Vec<Event>> {
+    let entries = text.strip_suffix(b"\0")?.split(|&byte| byte == 0);
     let events: Vec<Event> = entries.map(event).collect::<Option<_>>()?;
     let depth = events.iter().try_fold(0usize, |depth, event| match event {
         Event::Begin { .. } => Some(depth + 1),
@@ -94,12 +94,12 @@ mod tests {
 
     #[test]
     fn spans_are_read_and_what_is_cut_off_is_nothing() {
-        let told = b"begin=1000000000 body a b\0collected=5\0end=2500000000 /a b.py\0";
-        let events = parse(told).unwrap();
+        let text = b"begin=1000000000 body a b\0collected=5\0end=2500000000 /a b.py\0";
+        let events = parse(text).unwrap();
         assert_eq!(events[0], Event::Begin { time: 1.0, kind: Kind::Body, name: "a b".to_owned() });
         assert_eq!(events[2], Event::End { time: 2.5, detail: Some("/a b.py".to_owned()), failed: false });
-        for cut in [1, 20, told.len() - 1] {
-            assert_eq!(parse(&told[..cut]), None, "{cut}");
+        for cut in [1, 20, text.len() - 1] {
+            assert_eq!(parse(&text[..cut]), None, "{cut}");
         }
         assert_eq!(parse(b"begin=1 body a\0"), None);
         assert_eq!(parse(b"end=1 \0"), None);

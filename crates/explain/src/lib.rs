@@ -17,7 +17,7 @@ mod thaw;
 mod trace;
 mod tree;
 
-pub use archived::WITH_ARCHIVE;
+pub use archived::{NoArchive, WITH_ARCHIVE};
 pub use build::EXECUTED;
 pub use events::has_run;
 pub use measure::{Measurement, Subject, FILE};

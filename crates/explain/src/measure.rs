@@ -1,10 +1,10 @@
 //! Starts a command repeatedly, alternating between plain and recorded starts, so that both see the same machine.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::{fmt, fs, io};
 
 use failure::{Failure, Result};
 use installation::{set_up, Installation};
@@ -17,7 +17,7 @@ use crate::count::{self, Counts, Watch};
 use crate::events::{self, Event};
 use crate::merge::{median_and_spread, merge, put_calls};
 use crate::outside;
-use crate::thaw::{self, Faults, Moments};
+use crate::thaw::{self, Faults, Moments, NoCost};
 use crate::tree::{Kind, Node, Start};
 
 /// The variable that names the file to which a start writes its events.
@@ -54,7 +54,7 @@ pub struct Measurement<'a> {
     /// The number of starts.
     pub runs: u32,
     /// Receives the current action.
-    pub tell: &'a dyn Fn(&str),
+    pub report: &'a dyn Fn(&str),
 }
 
 impl Subject {
@@ -68,16 +68,16 @@ impl Subject {
             Some(Language::Python) => {
                 let path = set_up::python_path(&installation.python_explain()?, None).ok_or_else(|| {
                     Failure::refusal(
-                        "a start is measured by way of PYTHONPATH, which is set to nothing here, or Snapboot's own directory has a colon \
-                         in its path. Unset PYTHONPATH, or install Snapboot elsewhere.",
+                        "a start is measured through PYTHONPATH, but that is set to the empty string here, or Snapboot's own directory \
+                         has a colon in its path. Unset PYTHONPATH, or install Snapboot elsewhere.",
                     )
                 })?;
                 ("PYTHONPATH", path)
             }
             None => {
                 return Err(Failure::refusal(format!(
-                    "{shown} should start Python or Ruby, but does not, or by way of a script that cannot be followed. Name the interpreter: \
-                     snapboot explain -- python SCRIPT, snapboot explain -- ruby SCRIPT."
+                    "{shown} should start Python or Ruby, but does not, or does so through a script that Snapboot cannot follow. Name \
+                     the interpreter: snapboot explain -- python SCRIPT, snapboot explain -- ruby SCRIPT."
                 )))
             }
         };
@@ -91,7 +91,7 @@ impl Subject {
 
     fn new(words: &[OsString], program: PathBuf, title: &str) -> Result<Subject> {
         let folder =
-            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+            tempfile::tempdir().map_err(|error| Failure::io("make a directory in", &std::env::temp_dir(), &error))?;
         Ok(Subject {
             words: words.to_vec(),
             program,
@@ -107,12 +107,12 @@ impl Subject {
 
     /// Measures it.
     pub fn measure(&self, measurement: &Measurement<'_>) -> Result<Start> {
-        (measurement.tell)(&format!("{} start: warming up", self.title));
+        (measurement.report)(&format!("{} start: warming up", self.title));
         self.start(self.command())?;
         let (mut plain, mut noted, mut traced) = (Vec::new(), Vec::new(), Vec::new());
-        let mut told = Vec::new();
+        let mut all_events = Vec::new();
         for run in 1..=measurement.runs {
-            (measurement.tell)(&format!("{} start: {run} of {}", self.title, measurement.runs));
+            (measurement.report)(&format!("{} start: {run} of {}", self.title, measurement.runs));
             let before = children_cpu();
             self.start(self.command())?;
             let between = children_cpu();
@@ -124,10 +124,10 @@ impl Subject {
             plain.push(between - before);
             noted.push(children_cpu() - between);
             traced.push(build::tree(&run, &Counts::default()));
-            told.push(run.events);
+            all_events.push(run.events);
         }
-        (measurement.tell)(&format!("{} start: counting system calls", self.title));
-        let (counted, faults) = match told.last() {
+        (measurement.report)(&format!("{} start: counting system calls", self.title));
+        let (counted, faults) = match all_events.last() {
             Some(events) if self.is_thawed() => self.followed(events),
             _ => (self.counted(&mut ()).map(|(counted, _)| counted).ok(), None),
         };
@@ -140,11 +140,14 @@ impl Subject {
             put_calls(&mut root, &counted);
         }
         if self.is_thawed() {
-            thaw::add_launcher(&mut root, &self.program, &told);
+            thaw::add_launcher(&mut root, &self.program, &all_events);
         }
         match faults {
-            Some(Ok(faults)) => root.detail = faults.add_to(&mut root),
-            Some(Err(why)) => root.detail = Some(format!("Page faults are not told by what the pages hold: {why}.")),
+            Some(Ok(faults)) => {
+                let untimed = faults.add_to(&mut root);
+                root.detail = untimed.map(|why| format!("What page faults cost is not known: {why}."));
+            }
+            Some(Err(why)) => root.detail = Some(format!("Page faults are not listed by what the pages hold: {why}.")),
             None => {}
         }
         add_rest(&mut root);
@@ -153,10 +156,10 @@ impl Subject {
 
     /// Measures a start that records nothing itself.
     fn measure_from_outside(&self, measurement: &Measurement<'_>) -> Result<Start> {
-        let (mut plain, mut told, mut trees) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut plain, mut recorded, mut trees) = (Vec::new(), Vec::new(), Vec::new());
         let mut status = ExitStatus::default();
         for run in 1..=measurement.runs {
-            (measurement.tell)(&format!("{} start, from outside: {run} of {}", self.title, measurement.runs));
+            (measurement.report)(&format!("{} start, from outside: {run} of {}", self.title, measurement.runs));
             let before = children_cpu();
             self.start(self.command())?;
             let between = children_cpu();
@@ -169,10 +172,11 @@ impl Subject {
             let seconds = now() - begun;
             trees.push(outside::tree(seconds, &fs::read(self.file()).map_err(file)?));
             plain.push(between - before);
-            told.push(children_cpu() - between);
+            recorded.push(children_cpu() - between);
         }
         let _ = fs::remove_file(self.file());
-        let overhead = median_and_spread(&mut told).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
+        let overhead =
+            median_and_spread(&mut recorded).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(trees);
         add_rest(&mut root);
         let why = match (status.signal(), self.language) {
@@ -183,10 +187,10 @@ impl Subject {
             (None, _) => "its Ruby ignores RUBYOPT, or native code ends it".to_owned(),
         };
         let shown = match self.language {
-            Some(Language::Python) => "Shown is what -X importtime tells of it.",
+            Some(Language::Python) => "Only what -X importtime reports is shown.",
             _ => "Only the whole is shown.",
         };
-        root.detail = Some(format!("What it does could not be noted from within: {why}. {shown}"));
+        root.detail = Some(format!("The process could not record what it does: {why}. {shown}"));
         Ok(Start { title: self.title.clone(), command: self.shown.clone(), runs: measurement.runs, overhead, root })
     }
 
@@ -203,8 +207,8 @@ impl Subject {
 
     /// Runs one recorded start.
     pub(crate) fn traced(&self) -> Result<Run> {
-        let span = self.start(self.noting(self.command()))?;
-        Ok(Run { span, events: self.told()? })
+        let span = self.start(self.recording(self.command()))?;
+        Ok(Run { span, events: self.read_events()? })
     }
 
     /// The tree of a start whose system calls were counted, and its events.
@@ -212,7 +216,7 @@ impl Subject {
         let begun = now();
         let counts =
             self.count(watch).map_err(|error| Failure::failed(format!("a start cannot be traced: {error}")))?;
-        let run = Run { span: (begun, now()), events: self.told()? };
+        let run = Run { span: (begun, now()), events: self.read_events()? };
         Ok((build::tree(&run, &counts), run.events))
     }
 
@@ -220,13 +224,13 @@ impl Subject {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(TRACED).arg(&self.program).args(&self.words[1..]);
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        let mut command = self.noting(silent(command));
+        let mut command = self.recording(silent(command));
         command.env(COUNT, "1");
         count::count(&mut command, watch)
     }
 
-    /// The same for a thaw like one with these events, with its page faults; or the reason why these are missing.
-    fn followed(&self, events: &[Event]) -> (Option<Node>, Option<std::result::Result<Faults, String>>) {
+    /// The same for a thaw like one with these events, with its page faults.
+    fn followed(&self, events: &[Event]) -> (Option<Node>, Option<std::result::Result<Faults, NoFaults>>) {
         let (mut like, mut counted) = (events.to_vec(), None);
         for _ in 0..TRIES {
             let mut moments = Moments::like(&like);
@@ -235,18 +239,18 @@ impl Subject {
                     counted = Some(tree);
                     events
                 }
-                Err(failure) => return (counted, Some(Err(failure.message))),
+                Err(failure) => return (counted, Some(Err(NoFaults::Failed(failure)))),
             };
-            if let Some(error) = &moments.failed {
-                return (counted, Some(Err(error.to_string())));
+            if let Some(error) = moments.failed.take() {
+                return (counted, Some(Err(NoFaults::Io(error))));
             }
-            if let Some(mut faults) = Faults::of(&self.program, &events, &moments) {
+            if let Some(mut faults) = Faults::between(&self.program, &events, &moments) {
                 self.replay(&mut faults);
                 return (counted, Some(Ok(faults)));
             }
             like = events;
         }
-        (counted, Some(Err("its parts are others in each start".to_owned())))
+        (counted, Some(Err(NoFaults::Varies)))
     }
 
     /// Measures the cost of page faults, several times: one run is short, and easily disturbed.
@@ -257,7 +261,7 @@ impl Subject {
             let outcome = self.count(&mut replay).map(|_| replay.outcome());
             // The events of a start that ended there are not needed.
             let _ = fs::remove_file(self.file());
-            costs.push(outcome.unwrap_or_else(|error| Err(error.to_string())));
+            costs.push(outcome.unwrap_or_else(|error| Err(NoCost::Io(error))));
             if faults.are_enough(&costs) {
                 break;
             }
@@ -277,7 +281,7 @@ impl Subject {
         silent(command)
     }
 
-    fn noting(&self, mut command: Command) -> Command {
+    fn recording(&self, mut command: Command) -> Command {
         command.env(FILE, self.file()).envs(self.set_up.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -299,26 +303,26 @@ impl Subject {
     }
 
     /// Reads the events of the last start.
-    pub(crate) fn told(&self) -> Result<Vec<Event>> {
-        let told = fs::read(self.file()).ok();
+    pub(crate) fn read_events(&self) -> Result<Vec<Event>> {
+        let entries = fs::read(self.file()).ok();
         let _ = fs::remove_file(self.file());
-        let events = told.and_then(|told| events::parse(&told));
+        let events = entries.and_then(|entries| events::parse(&entries));
         // An image that was not used has only events of its launcher.
         let has_main =
             |events: &Vec<Event>| events.iter().any(|event| matches!(event, Event::Begin { kind: Kind::Main, .. }));
         events.filter(has_main).ok_or_else(|| {
             if self.is_thawed() {
                 return Failure::failed(format!(
-                    "{} should thaw and tell at its end where its time went, but did not. Either the image is not used here and now, and \
-                     snapboot inspect --why {} says why; or it was made by another version of Snapboot, and is to be made again; or the program \
-                     ended without its exit handlers (by a signal, os._exit, exit!, exec).",
+                    "{} should thaw and report at its end where its time went, but did not. Either the image is not used here and now \
+                     (snapboot inspect --why {} says why); or another version of Snapboot made it, and you have to make it again; or the \
+                     program ended without its exit handlers (by a signal, os._exit, exit!, exec).",
                     self.shown,
                     self.program.display()
                 ));
             }
             Failure::failed(format!(
-                "{} should tell at its end where its time went, but did not. It may have ended without its exit handlers (by a signal, os._exit, \
-                 exit!, exec), or have options that make an interpreter ignore its environment (python -I, -E, -S).",
+                "{} should report at its end where its time went, but did not. It may have ended without its exit handlers (by a signal, \
+                 os._exit, exit!, exec), or have options that make an interpreter ignore its environment (python -I, -E, -S).",
                 self.shown
             ))
         })
@@ -334,10 +338,28 @@ impl Subject {
             false => format!("It wrote:\n{}", &said[cut..]),
         };
         format!(
-            "{} should end with exit status 0, but ended with {status}, so its time would say little. Mend the command, or pass \
+            "{} should end with exit status 0, but ended with {status}, so its time would mean little. Fix the command, or pass \
              --allow-failure. {said}",
             self.shown
         )
+    }
+}
+
+/// Why the page faults of a start are not known.
+enum NoFaults {
+    Failed(Failure),
+    Io(io::Error),
+    /// Each start has other parts.
+    Varies,
+}
+
+impl fmt::Display for NoFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoFaults::Failed(failure) => failure.fmt(f),
+            NoFaults::Io(error) => error.fmt(f),
+            NoFaults::Varies => f.write_str("its parts differ from start to start"),
+        }
     }
 }
 
@@ -363,7 +385,7 @@ fn children_cpu() -> f64 {
 fn add_rest(root: &mut Node) {
     let rest = root.seconds - root.children.iter().map(|child| child.seconds).sum::<f64>();
     if rest > 0.0 {
-        let mut row = build::part("not told apart", Kind::Other, root.seconds - rest);
+        let mut row = build::part("not broken down", Kind::Other, root.seconds - rest);
         row.seconds = rest;
         root.children.push(row);
     }

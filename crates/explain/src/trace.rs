@@ -25,7 +25,7 @@ pub fn trace(report: &Report) -> String {
         let process = place + 1;
         events.extend(named("process_name", process, &start.title));
         events.extend(named("thread_name", process, &start.command));
-        events.extend(spans.iter().map(|span| Event::of(span, process)));
+        events.extend(spans.iter().map(|span| Event::new(span, process)));
         profiles.push(profile(start, &spans, &mut frames));
     }
     let file = File {
@@ -123,7 +123,7 @@ enum Arguments<'a> {
 }
 
 impl<'a> Event<'a> {
-    fn of(span: &Span<'a>, process: usize) -> Event<'a> {
+    fn new(span: &Span<'a>, process: usize) -> Event<'a> {
         let node = span.node;
         Event {
             name: &node.name,

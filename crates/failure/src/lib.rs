@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Why a step failed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// Whose fault it is.
     pub kind: Kind,

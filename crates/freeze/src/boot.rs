@@ -1,494 +1,110 @@
-//! Starts the runtime with the freezer inside, and waits until the image is written or refused.
+//! A boot that has written its memory, and what a start has used of it.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use command_fds::{CommandFdExt, FdMapping};
-use failure::{Failure, Result};
-use installation::Installation;
-use judge::entries::Entries;
-use judge::environment::Environment;
-use recorder::{Accesses, Changing, Recorder};
-use runtime::deadline::{self, kill_group, timespec};
-use runtime::listener::Listener;
+use image_file::info::LeftOut;
+use inputs::attributes::Attribute;
+use judge::reads::Reads;
+use recorder::Accesses;
 use runtime::terminal::Terminal;
-use runtime::{python, Language, Main, MainKind, Runtime};
-use rustix::event::{poll, PollFd, PollFlags};
-use rustix::fs::{memfd_create, MemfdFlags};
-use rustix::process::{kill_process_group, pidfd_open, Pid, PidfdFlags, Signal};
 
-use super::control_dir::ControlDir;
-use super::interrupt::Interrupt;
-use super::kernel_files;
-use super::watched::{not_watched, Start, SOCKET};
-use crate::application::Applied;
-use crate::elsewhere::Otherwise;
-use crate::fault::{self, Point};
-use crate::progress::{ProgramOutput, Progress, Step};
-use crate::request::InStore;
-use crate::start_reports;
-use crate::training::Profile;
+use crate::boot_inputs::Importer;
 
-/// How often the size of the growing image is reported.
-const TICK: Duration = Duration::from_millis(100);
-/// Time limit for `site` to read its files.
-const SITE_LIMIT: Duration = Duration::from_secs(20);
-/// The first descriptor that callers pass to an image; the runtime's own must get higher numbers.
-const FIRST_PASSED: i32 = 3;
-const LAST_PASSED: i32 = 99;
-/// Space in the argv area for new arguments, a larger environment and process titles (bytes).
-const PAD: usize = 16 * 1024;
-/// CRuby's main function keeps the argument count of the boot, so for it the space consists of this many arguments.
-const PAD_ARGUMENTS: usize = 1024;
-
-/// What is booted, and the contents of the request.
-#[derive(Clone, Copy)]
-pub struct Boot<'a> {
-    pub installation: &'a Installation,
-    pub runtime: &'a Runtime,
-    pub main: &'a Main,
-    pub preloads: &'a [String],
-    /// The recipe that they are from; one without a name where there is none.
-    pub recipe: &'a Applied,
-    pub profile: &'a Profile,
-    /// The image's store, if it is in one.
-    pub store: Option<&'a InStore>,
-    pub environment: &'a Environment,
-    pub interrupt: &'a Interrupt,
-    pub progress: &'a dyn Progress,
-    /// The number of this boot, from 1.
-    pub number: u32,
-    /// The number of boots.
-    pub count: u32,
-    /// Whether the program has printed something in a boot whose output the user sees.
-    pub said: &'a Cell<bool>,
-    /// The facts of the image, for the front end of another start: names and values.
-    pub facts: &'a [(OsString, OsString)],
-    /// Whether another start has been made already.
-    pub knows_other_start: bool,
-    /// The hash seed of Python, so that sets have the same order in all boots that are compared.
-    pub hash_seed: u32,
-    /// The time limit, if any.
-    pub limit: Option<Duration>,
-    /// Its terminal, if it has one.
-    pub terminal: Option<Terminal>,
-}
-
-/// How a boot ended.
-pub enum Ended {
-    /// The runtime ended by itself.
-    Exited(Exited),
-    /// This signal interrupted the freeze.
-    Interrupted(i32),
-}
-
-/// A boot that came to its end.
-pub struct Exited {
-    pub status: ExitStatus,
-    /// Its accesses.
+/// A boot that has written its memory.
+pub struct Boot {
+    /// What front end and freezer reported.
+    pub report: Report,
+    /// What the recorder saw.
     pub accesses: Accesses,
-    /// Whether it printed anything; of the first boot, whether the user saw it.
+    /// When it began (ns since 1970).
+    pub begun: i64,
+}
+
+/// What front end and freezer reported about a boot that was written.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Files whose content was loaded.
+    pub loaded: Vec<PathBuf>,
+    /// Directories in which Python looked modules up.
+    pub importers: Vec<Importer>,
+    /// Names that were preloaded.
+    pub preloaded: Vec<String>,
+    /// What was loaded because of training runs.
+    pub learnt: Vec<String>,
+    /// How many regular expressions were compiled because of training runs.
+    pub patterns: usize,
+    /// What training runs loaded and this boot did not.
+    pub left_out: Vec<LeftOut>,
+    /// What the boot read of its environment, and of machine, user and process.
+    pub reads: Reads,
+    /// Attributes of the process that the boot changed and a thaw sets again.
+    pub repeated: Vec<Attribute>,
+    /// What the front end itself compares after a thaw, in words.
+    pub compared: Vec<String>,
+    /// Whether another start can show what depends on the start.
+    pub knows_start: bool,
+    /// Whether only its search path does.
+    pub only_searches: bool,
+    /// What the boot looked up along its search path.
+    pub searched: Searched,
+    /// Whether the boot printed anything.
     pub said: bool,
+    /// Where it differs from another start in more than what a thaw renews.
+    pub differs: Vec<String>,
+    /// Patterns of variables that make a difference to it, of those that another start had in addition.
+    pub picked: Vec<String>,
+    /// Facts in a text that cannot be replaced, and the holder of the text.
+    pub held: Vec<(String, String)>,
+    /// The first import of a Python main part that was left to each start; empty for a Ruby script of which nothing was
+    /// loaded.
+    pub left: Option<String>,
+    /// Facts with whose values the program compared a text of its own, and where.
+    pub values_compared: Vec<(String, String)>,
+    /// Messages to the user.
+    pub warnings: Vec<String>,
+    /// Arguments that force the fallback, named by a framework's recipe.
+    pub guards: Vec<OsString>,
+    /// Whether any secret was read.
+    pub has_read_secrets: bool,
+    /// What was derived from secrets, in words, if the boot looked for that.
+    pub derived: Vec<String>,
+    /// Name and version of the runtime, as the runtime reports them.
+    pub runtime: Option<String>,
 }
 
-const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
-                      do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
-
-/// The purpose of a boot.
-pub enum Watch {
-    /// To make an image.
-    Inputs,
-    /// To make an image again; the user has seen the program's output before.
-    InputsAgain,
-    /// To find out where in the program descriptors are opened and names are created in these folders.
-    Origins(BTreeSet<PathBuf>),
-    /// To find out what the program makes of this directory and these facts. Keeps the image written before.
-    OtherStart(PathBuf, Otherwise),
-    /// To find out what the program makes of its secrets. Keeps the image written before.
-    Secrets,
+/// What a boot looked up along its search path.
+#[derive(Debug, Default)]
+pub struct Searched {
+    /// Names that were looked up beyond the variable's directories in the search path.
+    pub names: BTreeSet<OsString>,
+    /// The directories in the variable's place.
+    pub directories: Vec<PathBuf>,
 }
 
-/// A boot in progress.
-pub struct Running<'a> {
-    boot: Boot<'a>,
-    child: Child,
-    /// None if the program ended before the watch began.
-    recorder: Option<Recorder>,
-    image: PathBuf,
-    launcher_size: u64,
-    at_terminal: Option<Listener>,
-    is_seen: bool,
-    finish: Box<dyn FnOnce() -> bool>,
-    begun: Instant,
+/// The kind of starts that a boot is for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StartKind {
+    /// Their terminal, if they have one.
+    pub terminal: Option<Terminal>,
+    /// Variables whose values differ from this process'; None unsets a variable.
+    pub variables: Vec<(OsString, Option<OsString>)>,
 }
 
-impl<'a> Boot<'a> {
-    /// Boots the program once, with DIR/request and the launcher's bytes in DIR/image.
-    pub fn run(&self, dir: &ControlDir, watch: &Watch) -> Result<Ended> {
-        self.begin(dir, watch)?.wait_for_end()
-    }
-
-    /// Starts a boot without waiting for its end; call [`Running::end`] for that.
-    pub fn begin(&self, dir: &ControlDir, watch: &Watch) -> Result<Running<'a>> {
-        let writes_image = !matches!(watch, Watch::OtherStart(..) | Watch::Secrets);
-        for old in ["report", "findings", "importers", "noted", "attribute_origins", "texts"]
-            .iter()
-            .chain(writes_image.then_some(&"image"))
-            .filter(|name| **name != "texts" || !matches!(watch, Watch::OtherStart(..)))
-        {
-            // A second boot starts from nothing; before the first one these files do not exist.
-            let _ = fs::remove_file(dir.file(old));
-        }
-        let request = dir.file("request");
-        fs::write(&request, self.request(watch).to_bytes()).map_err(|error| Failure::io("write", &request, &error))?;
-        if let Some(name) = fault::for_freezer() {
-            let file = dir.file("fault");
-            fs::write(&file, name.as_encoded_bytes()).map_err(|error| Failure::io("write", &file, &error))?;
-        }
-        let launcher_size = if writes_image { self.place_launcher(&dir.file("image"))? } else { u64::MAX };
-        Point::AfterRequest.reached();
-        self.progress.step(&Step::Boot { runtime: &self.runtime.label, number: self.number, count: self.count });
-        // A second boot repeats the program's output, or complains about leftovers of the first.
-        let output = match watch {
-            Watch::Inputs => self.progress.program_output(),
-            _ => ProgramOutput::detecting(),
-        };
-        let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
-        let is_seen = matches!(watch, Watch::Inputs);
-        let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
-        let changing = self.changing(dir)?;
-        let mut command = self.command(dir, other_end)?;
-        let mut start = std::env::current_dir().ok();
-        if let Watch::OtherStart(folder, _) = watch {
-            command.current_dir(folder);
-            start = Some(folder.clone());
-        }
-        command.stdout(stdout).stderr(stderr);
-        let at_terminal = self.terminal.map(|terminal| terminal.attach_listening(&mut command)).transpose();
-        let at_terminal = at_terminal.map_err(|error| self.not_started(&error))?;
-        let child = command.spawn();
-        // The command holds the writing end of the program's output, and the other end of the socket.
-        drop(command);
-        let mut child = child.map_err(|error| self.not_started(&error))?;
-        let recorder = Recorder::start(&socket, start, kernel_files::content, changing);
-        match recorder.map_err(|error| not_watched(&error, &self.runtime.program)) {
-            Ok(recorder) => Ok(Running {
-                boot: *self,
-                child,
-                recorder,
-                image: dir.file("image"),
-                launcher_size,
-                at_terminal,
-                is_seen,
-                finish,
-                begun: Instant::now(),
-            }),
-            Err(failure) => {
-                kill_group(&mut child);
-                Err(failure)
-            }
-        }
-    }
-
-    fn not_started(&self, error: &io::Error) -> Failure {
-        Failure::io("start", &self.runtime.program, error)
-    }
-
-    /// A warning if the program printed something.
-    pub fn warning(&self) -> Option<String> {
-        self.said.get().then(|| OUTPUT.to_owned())
-    }
-
-    /// The inputs left to each start. Trial imports learn from DIR/changing which of them they looked up.
-    fn changing(&self, dir: &ControlDir) -> Result<Option<Changing>> {
-        let Some(store) = self.store.filter(|store| !store.changing.places.is_empty()) else { return Ok(None) };
-        let file = dir.file("changing");
-        let looked_up = File::create(&file).map_err(|error| Failure::io("write", &file, &error))?;
-        Ok(Some(Changing { places: store.changing.places.iter().cloned().collect(), looked_up }))
-    }
-
-    /// The request to the front end.
-    fn request(&self, watch: &Watch) -> Entries {
-        let mut request = Entries::of_main(self.main);
-        self.preloads.iter().for_each(|name| request.push("preload", name));
-        self.profile.add_to(&mut request, self.runtime.language);
-        self.recipe.add_to(&mut request, self.runtime.language);
-        self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
-        if let Watch::Origins(folders) = watch {
-            request.push("origins", "1");
-            folders.iter().for_each(|folder| request.push("origins_in", folder));
-        }
-        let role = match watch {
-            Watch::OtherStart(..) => Some("other"),
-            Watch::Inputs | Watch::InputsAgain if self.knows_other_start => Some("again"),
-            Watch::Inputs | Watch::InputsAgain => Some("first"),
-            _ => None,
-        };
-        if let Some(role) = role.filter(|_| !self.facts.is_empty()) {
-            request.push("evidence", role);
-            self.facts
-                .iter()
-                .for_each(|(name, value)| request.push("fact", [name.as_os_str(), value].join(OsStr::new("="))));
-        }
-        if let Watch::OtherStart(_, more) = watch {
-            let asked = [("more_variables", more.more_variables), ("watches_values", more.watches_values)];
-            asked.iter().filter(|(_, is_asked)| *is_asked).for_each(|(key, _)| request.push(key, "1"));
-            more.system.iter().for_each(|(name, value)| request.push("system", [&**name, value].join(OsStr::new("="))));
-        }
-        if let Watch::Secrets = watch {
-            request.push("compares_secrets", "1");
-        }
-        self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
-        if let Some(store) = self.store {
-            request.push("profile", &store.profile);
-            store.changing.variables.iter().for_each(|name| request.push("changed", name));
-            start_reports::script_behind_links(self.main).iter().for_each(|script| request.push("told_of", script));
-            store.on_news.iter().for_each(|word| request.push("on_news", word));
-            // An installation without the archive can still make images.
-            let archive = match self.runtime.language {
-                Language::Python => self.installation.python_run(),
-                Language::Ruby => self.installation.ruby_run(),
-            };
-            archive.iter().for_each(|file| request.push("archive", file));
-            request.push("binds_terminal", "1");
-            let streams = self.terminal.map_or([false; 3], |terminal| terminal.streams);
-            let at_terminal = ["0", "1", "2"].into_iter().zip(streams).filter(|(_, is_terminal)| *is_terminal);
-            at_terminal.for_each(|(number, _)| request.push("terminal", number));
-        }
-        request
-    }
-
-    /// Creates the file that the freezer appends to; returns its size.
-    fn place_launcher(&self, image: &Path) -> Result<u64> {
-        let launcher = self.installation.launcher()?;
-        let copy = || {
-            let mut to = OpenOptions::new().write(true).create_new(true).mode(0o600).open(image)?;
-            io::copy(&mut File::open(&launcher)?, &mut to)
-        };
-        copy().map_err(|error| Failure::io("write", image, &error))
-    }
-
-    /// The command line of the runtime: its options, the front end, and for Ruby a main script, which is the program's
-    /// own or a stand-in for any arguments.
-    fn command(&self, dir: &ControlDir, socket: UnixStream) -> Result<Command> {
-        let freezer = self.installation.freezer()?;
-        let mut argv = vec![self.main.argv[0].clone()];
-        argv.extend(self.main.options().iter().cloned());
-        let mut environment = self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str());
-        match self.runtime.language {
-            Language::Python => {
-                argv.push(self.installation.python_front_end()?.into());
-                if self.environment.value("PYTHONHASHSEED").is_none() {
-                    // The front end removes both.
-                    environment.push(("PYTHONHASHSEED".into(), self.hash_seed.to_string().into()));
-                    environment.push(("SNAPBOOT_HASHSEED".into(), "1".into()));
-                }
-                // The front end removes the variable.
-                environment.push(("SNAPBOOT_PAD".into(), "x".repeat(PAD).into()));
-                if python::is_interactive(self.main.options()) {
-                    let editor = dir.file("editor");
-                    hide_line_editor(&mut environment, &editor)
-                        .map_err(|error| Failure::io("write", &editor, &error))?;
-                }
-            }
-            Language::Ruby => {
-                // The second one tells the front end that Ruby continues with the main script.
-                let front_end = self.installation.ruby_front_end()?.into();
-                argv.extend(["-r".into(), front_end, "-r".into(), "snapboot-main-script".into()]);
-                match self.main.kind {
-                    MainKind::Script => argv.extend(self.main.rest().iter().cloned()),
-                    _ => argv.push(self.installation.ruby_main_script()?.into()),
-                }
-                // The front end removes them.
-                argv.extend(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1).into(); PAD_ARGUMENTS]);
-            }
-        }
-        let mut command = Start { program: self.runtime.program.clone(), argv, environment }.command(dir)?;
-        const { assert!(channel::STANDARD_INPUT == libc::O_DSYNC) };
-        let nothing = File::options()
-            .read(true)
-            .custom_flags(channel::STANDARD_INPUT)
-            .open("/dev/null")
-            .map_err(|error| self.not_started(&error))?;
-        command.stdin(nothing).process_group(0);
-        let real = match self.runtime.language {
-            Language::Ruby => real_secrets(self.environment).map_err(|error| self.not_started(&error))?,
-            Language::Python => None,
-        };
-        fill_descriptors(&mut command, socket.into(), real).map_err(|error| self.not_started(&error))?;
-        Ok(command)
-    }
+/// The pages that a thawed process has used.
+#[derive(Default)]
+pub struct UsedPages {
+    /// Addresses of the written pages.
+    pub written: BTreeSet<u64>,
+    /// Offsets in the image of all used pages.
+    pub touched: Vec<u64>,
 }
 
-impl Running<'_> {
-    /// Watches the boot until its end or a signal.
-    pub fn wait_for_end(mut self) -> Result<Ended> {
-        let boot = self.boot;
-        let ended = self.watch();
-        if !matches!(ended, Ok(Ended::Exited(..))) {
-            kill_group(&mut self.child);
-        }
-        let said = (self.finish)();
-        boot.said.set(boot.said.get() || (self.is_seen && said));
-        let said = said | self.at_terminal.is_some_and(Listener::has_heard);
-        ended.map(|ended| match ended {
-            Ended::Exited(exited) => Ended::Exited(Exited { said, ..exited }),
-            interrupted => interrupted,
-        })
-    }
-
-    fn watch(&mut self) -> Result<Ended> {
-        let Boot { runtime, interrupt, .. } = self.boot;
-        let ended = self.wait();
-        if !matches!(ended, Ok(Some(_))) {
-            kill_group(&mut self.child);
-        }
-        let accesses = self.recorder.take().map_or_else(|| Ok(Accesses::default()), Recorder::finish);
-        let accesses = accesses.map_err(|error| not_watched(&error, &runtime.program));
-        match ended.map_err(|error| Failure::failed(format!("cannot wait for {}: {error}.", runtime.label)))? {
-            Some(status) => Ok(Ended::Exited(Exited { status, accesses: accesses?, said: false })),
-            None => match interrupt.signal() {
-                Some(signal) => Ok(Ended::Interrupted(signal)),
-                None => Err(Failure::failed(format!("{} has not booted in time.", runtime.label))),
-            },
-        }
-    }
-
-    /// Waits for the runtime and returns its status; None after a signal or at the time limit.
-    fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let Running { boot, child, image, launcher_size, begun, .. } = self;
-        let Boot { interrupt, limit, progress, .. } = boot;
-        let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-        loop {
-            let mut events = [PollFd::new(&ended, PollFlags::IN), PollFd::new(interrupt.wake(), PollFlags::IN)];
-            match poll(&mut events, Some(&timespec(TICK))) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if interrupt.signal().is_some() || limit.is_some_and(|limit| begun.elapsed() > limit) {
-                return Ok(None);
-            }
-            if !events[0].revents().is_empty() {
-                // No recorder answers the processes that it left running when they open a file. The group's number
-                // stays reserved until it is reaped.
-                let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-                return child.wait().map(Some);
-            }
-            let size = image.metadata().map_or(0, |metadata| metadata.len());
-            if size > *launcher_size {
-                progress.step(&Step::Dump(size));
-            }
-        }
-    }
-}
-
-/// Writes the variables that a boot may get on demand to the control directory.
-pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()> {
-    let (entries, index) = environment.on_demand();
-    [("environment", entries), ("on_demand", index)].iter().try_for_each(|(name, entries)| {
-        fs::write(dir.file(name), entries.to_bytes()).map_err(|error| Failure::io("write", &dir.file(name), &error))
-    })
-}
-
-/// As [`leave_on_demand`], and finds out in DIR/site what CPython's `site` reads, which runs before the front end: the
-/// boot must see that from its start. Returns its environment. If the runtime fails, its boot will report why.
-pub fn early_reads(
-    installation: &Installation,
-    runtime: &Runtime,
-    main: &Main,
-    environment: &Environment,
-    dir: &ControlDir,
-) -> Result<Environment> {
-    leave_on_demand(environment, dir)?;
-    if runtime.language != Language::Python {
-        return Ok(environment.clone());
-    }
-    let mut command = Command::new(&runtime.program);
-    command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(installation.python_site()?);
-    command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
-    deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", &runtime.program, &error))?;
-    let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
-    leave_on_demand(&environment, dir)?;
-    Ok(environment)
-}
-
-/// Hides Python's line editor, which in interactive mode queries the terminal of this boot: the folder `editor`, first
-/// in the path, has a module of that name that cannot be loaded. The front end removes the entry.
-fn hide_line_editor(environment: &mut Vec<(OsString, OsString)>, editor: &Path) -> io::Result<()> {
-    let mut path = editor.as_os_str().to_owned();
-    if let Some(at) = environment.iter().position(|(name, _)| name == "PYTHONPATH") {
-        let (_, own) = environment.swap_remove(at);
-        path.push(":");
-        path.push(&own);
-        environment.push(("SNAPBOOT_PYTHONPATH".into(), own));
-    }
-    environment.push(("PYTHONPATH".into(), path));
-    fs::create_dir_all(editor)?;
-    fs::write(editor.join("readline.py"), "raise ImportError\n")
-}
-
-/// An unnamed file with the secrets' real values, each with a final NUL (see real_secrets.rb); None without secrets.
-fn real_secrets(environment: &Environment) -> io::Result<Option<OwnedFd>> {
-    if environment.secrets.is_empty() {
-        return Ok(None);
-    }
-    let mut file = File::from(memfd_create("snapboot:secrets", MemfdFlags::CLOEXEC)?);
-    environment.secrets.iter().try_for_each(|secret| file.write_all(&[secret.entry(), vec![0]].concat()))?;
-    Ok(Some(file.into()))
-}
-
-/// Puts /dev/null at the descriptors that callers of an image may pass, or `first` at the first of them, and `socket`
-/// after them. All other descriptors of this process stay its own.
-fn fill_descriptors(command: &mut Command, socket: OwnedFd, first: Option<OwnedFd>) -> io::Result<()> {
-    close_fds::set_fds_cloexec(FIRST_PASSED, &[]);
-    // The descriptor that reports a failed exec must lie above the range, or the fillers would take its place.
-    let mut fillers: Vec<OwnedFd> = Vec::new();
-    while fillers.last().is_none_or(|last| last.as_raw_fd() < SOCKET) {
-        fillers.push(File::options().read(true).write(true).open("/dev/null")?.into());
-    }
-    let nothing = FIRST_PASSED + i32::from(first.is_some())..=LAST_PASSED;
-    let first = first.map(|parent_fd| Ok(FdMapping { parent_fd, child_fd: FIRST_PASSED }));
-    let mappings = nothing
-        .map(|child_fd| Ok(FdMapping { parent_fd: fillers[0].try_clone()?, child_fd }))
-        .chain(first)
-        .chain([Ok(FdMapping { parent_fd: socket, child_fd: SOCKET })])
-        .collect::<io::Result<_>>()?;
-    command.fd_mappings(mappings).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(())
-}
-
-/// The program, anchor and argv that the fallback executes.
-///
-/// CPython finds its library from argv[0], and in PATH if that has no slash; PATH and the directory may differ later.
-/// So the fallback gives it the path found now. The anchor makes an image work from any directory although its script
-/// was named by a relative path: if that leads elsewhere, the launcher uses the absolute path.
-pub fn fallback_command(runtime: &Runtime, main: &Main) -> Vec<OsString> {
-    let program = runtime.program.clone().into_os_string();
-    let first = match runtime.language {
-        Language::Python if !Path::new(&main.argv[0]).is_absolute() => program.clone(),
-        _ => main.argv[0].clone(),
-    };
-    let anchor = anchor(main).unwrap_or_default();
-    [program, anchor, first].into_iter().chain(main.argv.iter().skip(1).cloned()).collect()
-}
-
-/// None for an absolute path, and for a script that was found in PATH.
-fn anchor(main: &Main) -> Option<OsString> {
-    let (script, named) = (main.script.as_ref()?, Path::new(main.argv.get(main.index)?));
-    if named.is_absolute() || std::path::absolute(named).ok()? != *script {
-        return None;
-    }
-    let mut anchor = OsString::from(format!("{}=", main.index));
-    anchor.push(script);
-    Some(anchor)
+/// The pages of a training run from an image.
+pub struct RunPages {
+    /// Its first argument; empty if it had none.
+    pub argument: OsString,
+    /// The addresses of the pages that were written.
+    pub written: BTreeSet<u64>,
 }

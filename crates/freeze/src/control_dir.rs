@@ -84,10 +84,15 @@ impl ControlDir {
         &self.finished
     }
 
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> Result<()> {
+        let file = self.file(name);
+        fs::write(&file, content).map_err(|error| Failure::io("write", &file, &error))
+    }
+
     /// Fails if the disk is full.
     pub fn has_space(&self) -> Result<()> {
-        let file = self.file("space");
-        fs::write(&file, [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
+        fs::write(self.file("space"), [0; 16384]).map_err(|error| Failure::io("write into", &self.path, &error))
     }
 
     /// The time by the clock of the directory's own file system (ns since 1970). Changes at this time or later are made
@@ -104,6 +109,15 @@ impl Drop for ControlDir {
     fn drop(&mut self) {
         // The next freeze of this output removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Makes a folder in a control directory, unless there is one. Not the control directory itself: somebody may have removed the
+/// store that it was in.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
     }
 }
 

@@ -1,10 +1,14 @@
 //! How a freeze ends.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use failure::Failure;
+use image_file::info::LeftOut;
 use image_file::starts::Starts;
 use judge::findings::Finding;
 use runtime::Language;
@@ -56,8 +60,8 @@ pub struct Written {
     pub patterns: usize,
     /// Whether it is an installed tool, which was run with `--version`.
     pub prints_version: bool,
-    /// What training runs loaded and each start must load itself: names, and reasons.
-    pub left_out: Vec<(String, String)>,
+    /// What training runs loaded and each start must load itself.
+    pub left_out: Vec<LeftOut>,
     /// Its dependencies that the user may not expect: names of variables, and phrases.
     pub depends: Vec<String>,
     /// Whether it lacks something that another freeze may include; warnings name it.
@@ -69,10 +73,30 @@ pub struct Written {
 }
 
 /// Why a step ends the freeze.
+#[derive(Clone, Debug)]
 pub(crate) enum Stop {
     Refused(Vec<Finding>),
     Failed(Failure),
     Interrupted(i32),
+    /// The image does not do what an ordinary start does.
+    Disproved(Disproof),
+}
+
+/// How a start from an image differs from an ordinary one.
+#[derive(Clone, Debug)]
+pub(crate) enum Disproof {
+    /// A boot printed something, and the first one did not.
+    Prints,
+    /// The training run with these arguments.
+    Run(OsString, Difference),
+}
+
+/// How a training run from an image differs from the ordinary one.
+#[derive(Clone, Debug)]
+pub(crate) enum Difference {
+    DidNotEnd,
+    Ended { with: ExitStatus, ordinarily: ExitStatus, last_line: Option<String> },
+    Printed { line: Option<String>, ordinarily: Option<String> },
 }
 
 /// The result of a step.
@@ -84,7 +108,39 @@ impl Stop {
         match self {
             Stop::Failed(failure) => failure.is_passing,
             Stop::Refused(findings) => findings.iter().any(Finding::is_internal),
-            Stop::Interrupted(_) => false,
+            Stop::Interrupted(_) | Stop::Disproved(_) => false,
+        }
+    }
+}
+
+/// The first reason.
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Refused(findings) => findings.iter().take(1).try_for_each(|finding| finding.fmt(f)),
+            Stop::Failed(failure) => failure.fmt(f),
+            Stop::Interrupted(signal) => write!(f, "signal {signal}"),
+            Stop::Disproved(disproof) => disproof.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Disproof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Disproof::Run(arguments, difference) = self else {
+            return f.write_str("the program prints something while it boots");
+        };
+        write!(f, "started from the image, {:?} ", arguments.to_string_lossy())?;
+        let line = |text: &Option<String>| text.as_ref().map_or("nothing".to_owned(), |text| format!("{text:?}"));
+        match difference {
+            Difference::DidNotEnd => f.write_str("did not end"),
+            Difference::Ended { with, ordinarily, last_line } => {
+                write!(f, "ended with {with} instead of {ordinarily}")?;
+                last_line.iter().try_for_each(|line| write!(f, ", saying {line:?}"))
+            }
+            Difference::Printed { line: printed, ordinarily } => {
+                write!(f, "printed {} where an ordinary start prints {}", line(printed), line(ordinarily))
+            }
         }
     }
 }
@@ -101,13 +157,14 @@ impl From<image::Error> for Stop {
     }
 }
 
-impl From<std::result::Result<Written, Stop>> for FreezeOutcome {
-    fn from(result: std::result::Result<Written, Stop>) -> Self {
+impl From<Result<Written>> for FreezeOutcome {
+    fn from(result: Result<Written>) -> Self {
         match result {
             Ok(written) => FreezeOutcome::Written(Box::new(written)),
             Err(Stop::Refused(findings)) => FreezeOutcome::Refused(findings),
             Err(Stop::Failed(failure)) => FreezeOutcome::Failed(failure),
             Err(Stop::Interrupted(signal)) => FreezeOutcome::Interrupted(signal),
+            Err(disproved) => FreezeOutcome::Failed(Failure::failed(format!("cannot freeze: {disproved}."))),
         }
     }
 }

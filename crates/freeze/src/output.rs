@@ -61,7 +61,7 @@ pub fn check<'a>(output: &Path, mut sources: impl Iterator<Item = &'a Path>) -> 
     }
     if !existing.is_symlink() && !existing.is_file() {
         return refuse(format!(
-            "-o names {shown}, which exists and is no regular file. Choose another name for the image."
+            "-o names {shown}, which exists and is not a regular file. Choose another name for the image."
         ));
     }
     let is_replaceable = target.is_none_or(|target| target.len() == 0) || is_image(output);
@@ -112,7 +112,7 @@ mod tests {
         assert!(message(&source, &[]).contains("is not an image"));
         assert!(message(top.path(), &[]).contains("names the directory"));
         assert!(message(&top.path().join("no/app.img"), &[]).contains("there is no directory"));
-        assert!(message(Path::new("/dev/null"), &[]).contains("no regular file"));
+        assert!(message(Path::new("/dev/null"), &[]).contains("not a regular file"));
         assert!(check(&top.path().join("new.img"), std::iter::empty()).is_ok());
     }
 

@@ -1,6 +1,9 @@
 //! What is to be frozen, and how.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -92,6 +95,35 @@ pub struct InStore {
     pub lesser_age: Duration,
     /// The inputs left to each start, with the modules that load them.
     pub changing: Changing,
+    /// What the folder of the image is known by: once one of them is gone, no image is put there.
+    pub marks: Vec<Mark>,
+}
+
+impl InStore {
+    /// Whether the folder was removed since, also if there is another one in its place.
+    pub fn is_removed(&self) -> bool {
+        !self.marks.iter().all(Mark::is_there)
+    }
+}
+
+/// A file that its folder is known by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    path: PathBuf,
+    id: (u64, u64),
+}
+
+impl Mark {
+    /// `file`: the file at `path`. It has to stay open, so that no other one gets its inode number.
+    pub fn new(path: PathBuf, file: &File) -> io::Result<Mark> {
+        let status = file.metadata()?;
+        Ok(Mark { path, id: (status.dev(), status.ino()) })
+    }
+
+    /// Whether it is still there.
+    pub fn is_there(&self) -> bool {
+        self.path.symlink_metadata().is_ok_and(|status| (status.dev(), status.ino()) == self.id)
+    }
 }
 
 /// Inputs that change from start to start.

@@ -2,7 +2,7 @@
 //! docs/internals/protocol.md.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -15,6 +15,37 @@ use rustix::process::geteuid;
 /// Starts add nothing to a file of more than 1 MB, and each of them adds little.
 const MAX_SIZE: u64 = 16 << 20;
 
+/// What starts and training runs report by name alone. Each kind has a key:
+///
+/// - `changed`: variables that the program sets in its own environment
+/// - `searched`: folders that a Ruby program adds to its load path
+/// - `ran`: files that a Ruby program loads, and that are not features
+/// - `activated`: gems that a Ruby program activates, and that may be active earlier: `NAME VERSION`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names([BTreeSet<OsString>; 4]);
+
+impl Names {
+    const KEYS: [&str; 4] = ["changed", "searched", "ran", "activated"];
+
+    /// Adds a name, if this is the key of one.
+    pub fn add(&mut self, key: &str, name: &OsStr) {
+        if let Some(kind) = Self::KEYS.iter().position(|known| *known == key) {
+            self.0[kind].insert(name.to_owned());
+        }
+    }
+
+    /// Adds those of others.
+    pub fn extend(&mut self, others: &Names) {
+        self.0.iter_mut().zip(&others.0).for_each(|(own, other)| own.extend(other.iter().cloned()));
+    }
+
+    /// Adds them to entries.
+    pub fn push_to(&self, entries: &mut Entries) {
+        let keyed = Self::KEYS.iter().zip(&self.0);
+        keyed.for_each(|(key, names)| names.iter().for_each(|name| entries.push(key, name)));
+    }
+}
+
 /// The content of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct StartReports {
@@ -23,14 +54,8 @@ pub struct StartReports {
     script: Option<PathBuf>,
     /// Each module or feature and the file that it came from, in the order of the reports.
     pub loaded: Vec<(OsString, OsString)>,
-    /// Names of variables that programs set in their own environment.
-    pub changed: BTreeSet<OsString>,
-    /// Folders that Ruby programs added to their load path.
-    pub searched: BTreeSet<OsString>,
-    /// Files that Ruby programs loaded, and that are not features.
-    pub ran: BTreeSet<OsString>,
-    /// Gems that Ruby programs activated, and that may be active earlier: `NAME VERSION`.
-    pub activated: BTreeSet<OsString>,
+    /// What they reported by name.
+    pub names: Names,
     /// Names with which no image could be made.
     pub useless: BTreeSet<OsString>,
 }
@@ -76,12 +101,8 @@ impl StartReports {
                         }
                     }
                 }
-                "changed" => drop(self.changed.insert(value.to_owned())),
-                "searched" => drop(self.searched.insert(value.to_owned())),
-                "ran" => drop(self.ran.insert(value.to_owned())),
-                "activated" => drop(self.activated.insert(value.to_owned())),
                 "useless" => drop(self.useless.insert(value.to_owned())),
-                _ => {}
+                _ => self.names.add(key, value),
             }
         }
         self.loaded.retain(|(name, _)| !self.useless.contains(name));
@@ -99,10 +120,7 @@ impl StartReports {
         for (name, file) in &self.loaded {
             entries.push_record("module", &[name, file]);
         }
-        self.changed.iter().for_each(|name| entries.push("changed", name));
-        self.searched.iter().for_each(|path| entries.push("searched", path));
-        self.ran.iter().for_each(|path| entries.push("ran", path));
-        self.activated.iter().for_each(|gem| entries.push("activated", gem));
+        self.names.push_to(&mut entries);
         self.useless.iter().for_each(|name| entries.push("useless", name));
         entries
     }
@@ -140,7 +158,7 @@ mod tests {
         let (_top, reports) =
             read_reports(b"module=1:a2:/a\0changed=X\0module=3:cut5:/c\0\0module=1:b2:/b\0other=1\0module=1:d2:");
         assert_eq!(names(&reports), [("a", "/a"), ("b", "/b")]);
-        assert_eq!(reports.changed, BTreeSet::from(["X".into()]));
+        assert_eq!(reports.names.0[0], BTreeSet::from(["X".into()]));
     }
 
     #[test]
@@ -168,7 +186,7 @@ mod tests {
         let (_top, first) = read_reports(content);
         fs::write(&first.path, content).unwrap();
         let second = StartReports::read(&first.path, Some("/2/app".into()));
-        assert_eq!((names(&second), second.ran.len()), (vec![("b", "/b")], 0));
+        assert_eq!((names(&second), second.names.0[2].len()), (vec![("b", "/b")], 0));
         assert_eq!(fs::read(&first.path).unwrap(), b"script=/2/app\0module=1:b2:/b\0");
     }
 

@@ -9,13 +9,8 @@ use image_writer::TablesWriter;
 
 use crate::findings::{hexadecimal, Findings, Kind};
 use crate::maps::Area;
-use crate::pages::PageMap;
+use crate::pages::{PageMap, ANONYMOUS_GAP, FILE_GAP};
 use crate::sys::{self, File};
-
-/// Gaps of clean pages between written ones up to this size are stored, too, to save mappings (bytes): in anonymous
-/// memory as holes, in files as copies.
-const ANONYMOUS_GAP: u64 = 256 * 1024;
-const FILE_GAP: u64 = 32 * 1024;
 
 /// Zero-initialised data of a library is hardly larger than this; a larger mapping after a library is something else
 /// (bytes). Only `snapboot inspect` uses the distinction.

@@ -8,6 +8,11 @@ use image::PAGE;
 
 use crate::sys::File;
 
+/// Gaps of clean pages between written ones up to this size are stored, too, to save mappings (bytes): in anonymous
+/// memory as holes, in files as copies.
+pub const ANONYMOUS_GAP: u64 = 256 * 1024;
+pub const FILE_GAP: u64 = 32 * 1024;
+
 /// Bits of an entry of /proc/self/pagemap (Documentation/admin-guide/mm/pagemap.rst).
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;

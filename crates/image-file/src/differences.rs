@@ -1,111 +1,69 @@
-//! What differs between the state that an image recorded and what is here and now, in words: all of it, and from what to what.
+//! All differences between the state that an image recorded and the present one, as text.
 //!
-//! The launcher checks the same, stops at the first difference, and has the last word.
+//! crates/inputs compares and words them, for the launcher as well, which stops at the first difference.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
+use std::fmt::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::PathBuf;
 
 use failure::{Failure, Result};
-use image::{directory_flag, policy, Directory, FileLookup, Input, MappedFile, Section, Settings, Tables, Text};
-use inputs::cpu;
-use inputs::environment::{Difference, ALL, LOCALE};
-use inputs::facts::Value;
-use inputs::lookups;
-use recorder::Identity;
+use image::Tables;
+use inputs::differences::{self, Difference};
+use inputs::environment::{self, LOCALE};
+use inputs::system::Check;
+use inputs::{directories, facts, files};
 
-use crate::directory_answers::DirectoryAnswer;
+pub use crate::seen::Seen;
+
+use crate::seen::Machine;
 use crate::this_process::ThisProcess;
-use crate::{content_digest, ImageFile, Variant};
+use crate::ImageFile;
 
-/// What is at places, for who compares many images in a moment: most depend on the same files.
-#[derive(Default)]
-pub struct Seen {
-    places: RefCell<HashMap<PathBuf, Identity>>,
-    digests: RefCell<HashMap<PathBuf, [u8; 16]>>,
-    contents: RefCell<HashMap<PathBuf, Rc<Vec<u8>>>>,
-    process: ProcessFiles,
-}
-
-/// What the kernel tells of this process, read once.
-#[derive(Default)]
-struct ProcessFiles {
-    environment: OnceCell<Vec<u8>>,
-}
-
-impl ProcessFiles {
-    fn environment(&self) -> Result<&[u8]> {
-        read_once(&self.environment, environment, "/proc/self/environ")
-    }
-}
-
-fn read_once<'a>(cell: &'a OnceCell<Vec<u8>>, read: fn() -> io::Result<Vec<u8>>, path: &str) -> Result<&'a [u8]> {
-    if cell.get().is_none() {
-        let _ = cell.set(read().map_err(|error| Failure::io("read", Path::new(path), &error))?);
-    }
-    Ok(cell.get().map_or(&[], Vec::as_slice))
-}
-
-impl Seen {
-    fn identity(&self, path: &Path) -> io::Result<Identity> {
-        if let Some(known) = self.places.borrow().get(path) {
-            return Ok(*known);
-        }
-        let now = Identity::read(path)?;
-        self.places.borrow_mut().insert(path.to_owned(), now);
-        Ok(now)
-    }
-
-    fn digest(&self, path: &Path) -> io::Result<[u8; 16]> {
-        if let Some(known) = self.digests.borrow().get(path) {
-            return Ok(*known);
-        }
-        let now = content_digest(path)?;
-        self.digests.borrow_mut().insert(path.to_owned(), now);
-        Ok(now)
-    }
-
-    /// For files of which single answers count: there are few.
-    fn content(&self, path: &Path) -> io::Result<Rc<Vec<u8>>> {
-        if let Some(known) = self.contents.borrow().get(path) {
-            return Ok(Rc::clone(known));
-        }
-        let now = Rc::new(trust::look::read(path)?);
-        self.contents.borrow_mut().insert(path.to_owned(), Rc::clone(&now));
-        Ok(now)
-    }
-
-    /// Whether a directory has the times that were recorded of it. Those that meant nothing were not.
-    fn has_times(&self, directory: &Path, row: &Directory) -> bool {
-        row.ctime != 0 && self.identity(directory).is_ok_and(|now| (now.mtime, now.ctime) == (row.mtime, row.ctime))
-    }
-}
-
-/// What the fact of an image's locale is called.
+/// The name of the fact about an image's locale.
 pub const LOCALE_OF_TEXT: &str = "the locale of text";
 
-/// What differs.
+/// The subject of a difference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
-    /// This variable.
+    /// A variable.
     Variable(OsString),
-    /// What is at this place.
+    /// A path.
     Place(PathBuf),
-    /// This fact of machine, user, process or locale, in words.
+    /// A fact about machine, user, process or locale, by its name.
     Fact(String),
-    /// The same of its terminal.
+    /// A fact about the terminal, by its name.
     Terminal(String),
-    /// The CPU, the kernel, or one of many answers that a file or directory gives.
+    /// The CPU, the kernel, or one of a file's or directory's many answers.
     Other,
 }
 
 impl Subject {
-    /// The variable or fact; None of what many images share.
+    fn new(difference: &Difference<'_, '_>) -> Subject {
+        let path = |path: &[u8]| PathBuf::from(OsStr::from_bytes(path));
+        let variable = |name: &[u8]| Subject::Variable(OsStr::from_bytes(name).to_owned());
+        match difference {
+            Difference::Variable(difference) if difference.name() == LOCALE => Subject::Fact(LOCALE_OF_TEXT.to_owned()),
+            Difference::Variable(environment::Difference::Changed(environment::ALL)) => Subject::Other,
+            Difference::Variable(difference) => variable(difference.name()),
+            Difference::Fact(facts::Difference { fact, recorded }) => match fact.kind {
+                facts::fact_kind::SEARCHED => variable(facts::searched::variable(recorded)),
+                kind if facts::is_of_terminal(kind) => Subject::Terminal(facts::name(kind, fact.of).to_owned()),
+                kind => Subject::Fact(facts::name(kind, fact.of).to_owned()),
+            },
+            Difference::Cpu(_) | Difference::File(files::Difference::Answer { .. }) => Subject::Other,
+            Difference::Directory(directories::Difference::Answer { answer, .. }) if image::is_list(answer.kind) => {
+                Subject::Other
+            }
+            Difference::Directory(difference) => {
+                let (directory, name) = (path(difference.path()), difference.name());
+                Subject::Place(if name.is_empty() { directory } else { directory.join(path(name)) })
+            }
+            Difference::File(difference) => Subject::Place(path(difference.path())),
+        }
+    }
+
+    /// The name of the variable or fact; None for subjects that many images share.
     pub fn name(&self) -> Option<String> {
         match self {
             Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
@@ -118,42 +76,69 @@ impl Subject {
 /// A difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// What differs.
+    /// Its subject.
     pub subject: Subject,
-    /// From what to what.
+    /// The recorded and the present state.
     pub text: String,
 }
 
-impl Line {
-    fn other(text: String) -> Line {
-        Line { subject: Subject::Other, text }
-    }
+/// All differences between this process and what the variants of an image recorded, one a line.
+pub fn all_lines(image: &ImageFile) -> Result<Vec<String>> {
+    Ok(lines_for_start(image, &ThisProcess::ITSELF, &Seen::default())?.into_iter().map(|line| line.text).collect())
 }
 
-/// Every difference between what the variants of an image recorded and what is there, a line each.
-pub fn stale(image: &ImageFile) -> Result<Vec<String>> {
-    Ok(lines(image, &ThisProcess::ITSELF, None)?.into_iter().map(|line| line.text).collect())
-}
-
-/// The same for a start of another process, as far as `process` tells of it, with what each line is about. `seen`: what other images have looked
-/// at; with it, a directory whose times are the recorded ones is not looked into, as in a thaw.
-pub fn lines(image: &ImageFile, process: &ThisProcess, seen: Option<&Seen>) -> Result<Vec<Line>> {
-    let own = Seen::default();
-    let process_files = &seen.unwrap_or(&own).process;
-    let environment = process_files.environment()?;
+/// The same for a start by another process, as far as `process` describes it, with the subject of each line. `seen`
+/// caches the files of images compared before.
+pub fn lines_for_start(image: &ImageFile, process: &ThisProcess, seen: &Seen) -> Result<Vec<Line>> {
+    let policy = image.settings()?.policy;
     let mut variants = Vec::new();
-    let tables: Vec<Tables<'_>> = image.variants.iter().map(Variant::tables).collect();
-    for (tables, variant) in tables.iter().zip(&image.variants) {
-        let mut lines: Vec<Line> = machine(tables)?.into_iter().map(Line::other).collect();
-        lines.extend(self::differences(tables, environment, process, seen)?);
-        lines.extend(directories(image, variant, seen)?);
-        variants.push(lines);
+    let name = image.name();
+    for variant in &image.variants {
+        let machine = Machine { seen, answers: &variant.answers, image: &name };
+        let mut lines = Lines { process, machine: &machine, found: Vec::new() };
+        let tables = variant.tables();
+        lines.compare_process(&tables, seen.environment()?)?;
+        differences::compare_files(&tables, policy, &machine, &mut lines)?;
+        differences::compare_libraries(&tables, policy, &machine, &mut lines)?;
+        variants.push(lines.found);
     }
-    Ok(of_all(variants))
+    Ok(merge(variants))
 }
 
-/// What keeps a start from each variant. Those for another terminal or another locale say nothing where there are others.
-fn of_all(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
+/// Collects all differences as text.
+struct Lines<'a> {
+    process: &'a ThisProcess,
+    machine: &'a Machine<'a>,
+    found: Vec<Line>,
+}
+
+impl Lines<'_> {
+    /// Compares everything but files and directories. `environment` holds entries separated by NULs.
+    fn compare_process<'t>(&mut self, tables: &Tables<'t>, environment: &'t [u8]) -> Result<()> {
+        differences::compare_cpu(tables, self)?;
+        differences::compare_start(tables, environment.split(|&byte| byte == 0), self.process, self)
+    }
+}
+
+impl<'t> Check<'t> for Lines<'_> {
+    type Stop = Failure;
+
+    fn differs(&mut self, difference: Difference<'t, '_>) -> Result<()> {
+        let mut text = String::new();
+        difference
+            .write_details(self.process, self.machine, write_time, &mut text)
+            .map_err(|_| Failure::failed("cannot write a difference down"))?;
+        let subject = Subject::new(&difference);
+        // File names may contain line ends, so only the lines about a CPU are split.
+        let lines = if matches!(difference, Difference::Cpu(_)) { text.lines().collect() } else { vec![&*text] };
+        self.found.extend(lines.into_iter().map(|line| Line { subject: subject.clone(), text: line.to_owned() }));
+        Ok(())
+    }
+}
+
+/// Merges the differences of all variants. A variant for another terminal or another locale is left out if there are
+/// others.
+fn merge(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
     let is_of_terminal = |line: &Line| matches!(line.subject, Subject::Terminal(_));
     let is_of_locale = |line: &Line| line.subject == Subject::Fact(LOCALE_OF_TEXT.to_owned());
     for is_of_kind in [&is_of_terminal as &dyn Fn(&Line) -> bool, &is_of_locale] {
@@ -163,7 +148,7 @@ fn of_all(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
     }
     let mut found: Vec<Line> = Vec::new();
     for line in variants.into_iter().flatten() {
-        // What differs for one variant mostly differs for all.
+        // Most differences are those of all variants.
         if !found.contains(&line) {
             found.push(line);
         }
@@ -171,209 +156,26 @@ fn of_all(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
     found
 }
 
-/// Every difference between what an image recorded and what is there, a line each. `environment`: entries with NUL between.
-fn differences<'a>(
-    tables: &Tables<'a>,
-    environment: &'a [u8],
-    process: &ThisProcess,
-    seen: Option<&Seen>,
-) -> Result<Vec<Line>> {
-    let mut found = Vec::new();
-    let entries = environment.split(|&byte| byte == 0);
-    for difference in inputs::environment::differences(tables, entries)? {
-        found.push(variable(difference?));
+/// Writes a time (ns since 1970) in the form of RFC 3339.
+fn write_time(ns: i64, out: &mut dyn Write) -> fmt::Result {
+    match jiff::Timestamp::from_nanosecond(ns.into()) {
+        Ok(time) => write!(out, "{time}"),
+        Err(_) => write!(out, "{ns}"),
     }
-    for fact in tables.rows::<image::HostFact>(Section::Facts)? {
-        found.extend(self::fact(tables, &fact, process)?);
-    }
-    let policy = tables.rows::<Settings>(Section::Settings)?.next().unwrap_or_default().policy;
-    for (number, row) in tables.rows::<Input>(Section::Inputs)?.enumerate().filter(|_| policy != policy::TRUST) {
-        let Input { path, size, mtime, ctime, digest } = row;
-        if let Some(difference) = file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)? {
-            let answers = answers(tables, number, path, seen)?;
-            found.extend(answers.map_or(vec![difference], |lines| lines.into_iter().map(Line::other).collect()));
-        }
-    }
-    for row in tables.rows::<MappedFile>(Section::Files)? {
-        let MappedFile { path, size, mtime, ctime, digest } = row;
-        found.extend(file(tables, path, Identity { size, mtime, ctime }, digest, policy, seen)?);
-    }
-    Ok(found)
-}
-
-/// Answers that a changed file gives no longer; None for one in which nothing was looked up, so that all of it counts.
-fn answers(tables: &Tables<'_>, input: usize, path: Text, seen: Option<&Seen>) -> Result<Option<Vec<String>>> {
-    let questions: Vec<FileLookup> =
-        tables.rows::<FileLookup>(Section::Lookups)?.filter(|question| question.input as usize == input).collect();
-    let path = Path::new(OsStr::from_bytes(tables.text(path)?));
-    if questions.is_empty() {
-        return Ok(None);
-    }
-    let content = match seen.map_or_else(|| fs::read(path).map(Rc::new), |seen| seen.content(path)) {
-        Ok(content) => content,
-        // It answers as an empty one.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Rc::default(),
-        Err(_) => return Ok(None),
-    };
-    let mut found = Vec::new();
-    for question in questions {
-        let text = tables.text(question.text)?;
-        if lookups::answer(question.kind, text, &content) != Some(question.answer) {
-            found.push(format!("{}: says something else of {}", path.display(), String::from_utf8_lossy(text)));
-        }
-    }
-    Ok(Some(found))
-}
-
-/// Answers that the directories of a variant give no longer. Without `seen` no times count: these would only save time.
-fn directories(image: &ImageFile, variant: &Variant, seen: Option<&Seen>) -> Result<Vec<Line>> {
-    let mut found = Vec::new();
-    let (tables, policy) = (variant.tables(), image.settings()?.policy);
-    let name = image.path.file_name().unwrap_or_default();
-    for row in tables.rows::<Directory>(Section::Directories)?.filter(|_| policy != policy::TRUST) {
-        let directory = Path::new(OsStr::from_bytes(tables.text(row.path)?));
-        if policy == policy::CHECK
-            && directory.is_absolute()
-            && seen.is_some_and(|seen| seen.has_times(directory, &row))
-        {
-            continue;
-        }
-        let may_be_absent = row.flags & directory_flag::MAY_BE_ABSENT != 0;
-        if !directory.is_dir() && !may_be_absent {
-            let text = format!("{}: directory -> gone", directory.display());
-            found.push(Line { subject: Subject::Place(directory.to_owned()), text });
-            continue;
-        }
-        for (asked, fact) in variant.answers(&row)? {
-            if !fact.holds(directory, &asked, name) {
-                let subject = match fact {
-                    DirectoryAnswer::Listing(..) => Subject::Other,
-                    _ => Subject::Place(directory.join(&asked)),
-                };
-                found.push(Line { subject, text: fact.difference(directory, &asked) });
-            }
-        }
-    }
-    Ok(found)
-}
-
-fn machine(tables: &Tables<'_>) -> Result<Vec<String>> {
-    Ok(cpu::differences(tables)?.flat_map(|difference| cpu_lines(&difference)).collect())
-}
-
-/// A line for each feature that differs.
-fn cpu_lines(difference: &cpu::Difference) -> Vec<String> {
-    let line = |bit| {
-        let unnamed = || {
-            let register = ["eax", "ebx", "ecx", "edx"][difference.register];
-            format!("bit {bit} of {register} in leaf {:#x}.{}", difference.leaf, difference.subleaf)
-        };
-        let name = difference.name(bit).map_or_else(unnamed, str::to_owned);
-        format!("CPU: {name}: {}", if difference.wants(bit) { "there -> gone" } else { "not there -> there" })
-    };
-    difference.bits().map(line).collect()
-}
-
-/// What differs in a fact: `hostname: a -> b`.
-fn fact(tables: &Tables<'_>, fact: &image::HostFact, process: &ThisProcess) -> Result<Option<Line>> {
-    let recorded = tables.text(fact.value)?;
-    if fact.kind == image::fact_kind::SEARCHED {
-        return Ok(Value::of_obstacle(process, recorded).map(|obstacle| {
-            let name = inputs::facts::searched::variable(recorded);
-            let text = format!("{}: {}", String::from_utf8_lossy(name), String::from_utf8_lossy(obstacle.bytes()));
-            Line { subject: Subject::Variable(OsStr::from_bytes(name).to_owned()), text }
-        }));
-    }
-    let now = Value::now(process, fact, recorded);
-    if now.as_ref().is_some_and(|now| now.bytes() == recorded) {
-        return Ok(None);
-    }
-    let now = now.as_ref().map_or("unknown".into(), |now| String::from_utf8_lossy(now.bytes()));
-    let name = inputs::facts::name(fact.kind, fact.of);
-    let text = format!("{name}: {} -> {now}", String::from_utf8_lossy(recorded));
-    let subject = match fact.kind {
-        kind if inputs::facts::is_of_terminal(kind) => Subject::Terminal(name.to_owned()),
-        _ => Subject::Fact(name.to_owned()),
-    };
-    Ok(Some(Line { subject, text }))
-}
-
-/// A difference in the environment. Values are kept as digests, so they cannot be shown.
-fn variable(difference: Difference<'_>) -> Line {
-    if difference.name() == LOCALE {
-        let text =
-            "locale of text (the first of LC_ALL, LC_CTYPE, LANG that is set): another one (only digests are kept)";
-        return Line { subject: Subject::Fact(LOCALE_OF_TEXT.to_owned()), text: text.to_owned() };
-    }
-    let (name, what) = match difference {
-        Difference::Changed(ALL) => {
-            return Line::other("environment: larger than any with which the program was tried".to_owned());
-        }
-        Difference::Changed(name) => (name, "another value (only digests are kept)"),
-        Difference::Appeared(name) => (name, "unset -> set"),
-        Difference::Gone(name) => (name, "set -> unset"),
-    };
-    let text = format!("{}: {what}", String::from_utf8_lossy(name));
-    Line { subject: Subject::Variable(OsStr::from_bytes(name).to_owned()), text }
-}
-
-/// The environment as the kernel gave it to this process: what an image that is run beside it would get.
-fn environment() -> io::Result<Vec<u8>> {
-    let mut entries = fs::read("/proc/self/environ")?;
-    // Without the last NUL, behind which there is no entry.
-    entries.pop();
-    Ok(entries)
-}
-
-/// What differs in a file; None when it has the recorded content.
-fn file(
-    tables: &Tables<'_>,
-    path: Text,
-    recorded: Identity,
-    digest: [u8; 16],
-    policy: u32,
-    seen: Option<&Seen>,
-) -> Result<Option<Line>> {
-    let bytes = tables.text(path)?;
-    let path = Path::new(OsStr::from_bytes(bytes));
-    let shown = String::from_utf8_lossy(bytes);
-    let differs = |text| Ok(Some(Line { subject: Subject::Place(path.to_owned()), text }));
-    let now = match seen.map_or_else(|| Identity::read(path), |seen| seen.identity(path)) {
-        Ok(now) => now,
-        Err(error) => return differs(format!("{shown}: there -> {}", reason(&error))),
-    };
-    let times = format!("modified {} -> {}", time(recorded.mtime), time(now.mtime));
-    if now.size != recorded.size {
-        return differs(format!("{shown}: {} -> {} bytes, {times}", recorded.size, now.size));
-    }
-    if policy == policy::TRUST || (policy == policy::CHECK && now == recorded) {
-        return Ok(None);
-    }
-    match seen.map_or_else(|| content_digest(path), |seen| seen.digest(path)) {
-        Ok(content) if content == digest => Ok(None),
-        Ok(_) => differs(format!("{shown}: another content of the same size, {times}")),
-        Err(error) => differs(format!("{shown}: readable -> {}", reason(&error))),
-    }
-}
-
-fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "gone".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
-/// A time in ns since 1970, as RFC 3339 has it.
-fn time(ns: i64) -> String {
-    jiff::Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| time.to_string())
 }
 
 #[cfg(test)]
 mod tests {
-    use image::{Item, Platform, Variable};
+    use std::fs;
+
+    use image::{policy, Directory, Input, Item, Platform, Section, Settings, Variable};
     use image_writer::TablesWriter;
 
+    use inputs::cpu;
+    use recorder::Identity;
+
     use super::*;
+    use crate::content_digest;
 
     fn lines(change: impl FnOnce(&mut TablesWriter), environment: &[(&str, &str)]) -> Vec<String> {
         let platform = Platform { vdso: [1; 16], vdso_size: 4096 };
@@ -384,10 +186,13 @@ mod tests {
         let bytes = writer.finish();
         let entries: Vec<String> = environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let tables = Tables::parse_unchecked_sum(&bytes).unwrap();
-        let mut found = machine(&tables).unwrap();
-        let differences = differences(&tables, entries.join("\0").as_bytes(), &ThisProcess::ITSELF, None).unwrap();
-        found.extend(differences.into_iter().map(|line| line.text));
-        found
+        let seen = Seen::default();
+        let machine = Machine { seen: &seen, answers: &[], image: OsStr::new("") };
+        let mut lines = Lines { process: &ThisProcess::ITSELF, machine: &machine, found: Vec::new() };
+        lines.compare_process(&tables, entries.join("\0").as_bytes()).unwrap();
+        let policy = tables.rows::<Settings>(Section::Settings).unwrap().next().unwrap_or_default().policy;
+        differences::compare_files(&tables, policy, &machine, &mut lines).unwrap();
+        lines.found.into_iter().map(|line| line.text).collect()
     }
 
     #[test]
@@ -415,9 +220,9 @@ mod tests {
     #[test]
     fn of_several_variants_those_for_this_terminal_count() {
         let terminal = Line { subject: Subject::Terminal("output".to_owned()), text: "output".to_owned() };
-        let [one, two] = ["one", "two"].map(|text| Line::other(text.to_owned()));
+        let [one, two] = ["one", "two"].map(|text| Line { subject: Subject::Other, text: text.to_owned() });
         let found = |variants: &[&[&Line]]| {
-            of_all(variants.iter().map(|lines| lines.iter().map(|line| (*line).clone()).collect()).collect())
+            merge(variants.iter().map(|lines| lines.iter().map(|line| (*line).clone()).collect()).collect())
                 .into_iter()
                 .map(|line| line.text)
                 .collect::<Vec<_>>()
@@ -461,6 +266,8 @@ mod tests {
             let record = |tables: &mut TablesWriter| {
                 let path = tables.text(file.as_os_str().as_bytes());
                 tables.push(Section::Inputs, &Input { path, size, mtime, ctime, digest });
+                let path = tables.text(top.path().as_os_str().as_bytes());
+                tables.push(Section::Directories, &Directory { path, inputs: 1, ..Directory::default() });
                 tables.push(Section::Settings, &Settings { policy, ..Settings::default() });
             };
             lines(record, &[]).join("")

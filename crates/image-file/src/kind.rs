@@ -1,4 +1,4 @@
-//! Whether a file is an image, and what it is otherwise, for who named the wrong one.
+//! Whether a file is an image, and otherwise what it is, for messages to users who named the wrong file.
 
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
@@ -6,36 +6,36 @@ use std::path::Path;
 
 use image::{HEAD_OFFSET, RESERVED_END, RESERVED_START};
 
-/// Where an ELF file says where it starts.
+/// The entry point's place in an ELF header.
 const ENTRY: std::ops::Range<usize> = 24..32;
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// An image, which may be damaged: what is left of it knows its original command.
+    /// An image, maybe a damaged one, which still contains its original command.
     Image,
-    /// A file without content.
+    /// An empty file.
     Empty,
     /// A file with a shebang.
     Script,
-    /// An ELF file that is no image.
+    /// An ELF file that is not an image.
     Program,
-    /// None of these.
+    /// Any other file.
     Other,
 }
 
 impl Kind {
-    /// Looks at the start of a file.
-    pub fn of(path: &Path) -> io::Result<Kind> {
+    /// The kind of a file, judging by its start.
+    pub fn detect(path: &Path) -> io::Result<Kind> {
         let file = trust::look::open(path)?;
         let mut magic = [0; 7];
-        // The first byte is missing while an image is being written.
+        // An unfinished image lacks the first byte.
         let has_magic = file.read_exact_at(&mut magic, HEAD_OFFSET as u64 + 1).is_ok() && &magic == b"SNAPBT\n";
         let mut start = Vec::new();
         file.take(ENTRY.end as u64).read_to_end(&mut start)?;
         let entry = start.get(ENTRY).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes);
         let is_elf = start.starts_with(b"\x7fELF");
-        // Nothing but the launcher starts in that range.
+        // Only the launcher has its entry point in that range.
         Ok(if has_magic || is_elf && (RESERVED_START..RESERVED_END).contains(&entry) {
             Kind::Image
         } else if start.is_empty() {
@@ -49,12 +49,12 @@ impl Kind {
         })
     }
 
-    /// Whether a file is an image, as far as it can be read.
+    /// Whether a file is an image; false if it cannot be read.
     pub fn is_image(path: &Path) -> bool {
-        matches!(Kind::of(path), Ok(Kind::Image))
+        matches!(Kind::detect(path), Ok(Kind::Image))
     }
 
-    /// What it is, for people.
+    /// The kind in words.
     pub fn words(self) -> &'static str {
         match self {
             Kind::Image => "an image",
@@ -76,13 +76,13 @@ mod tests {
         let kind = |content: &[u8]| {
             let path = top.path().join("file");
             std::fs::write(&path, content).unwrap();
-            Kind::of(&path).unwrap()
+            Kind::detect(&path).unwrap()
         };
         let elf = |entry: u64| [b"\x7fELF".as_slice(), &[0; 20], &entry.to_le_bytes()].concat();
         let unfinished = [vec![0; HEAD_OFFSET + 1], b"SNAPBT\n".to_vec()].concat();
         assert_eq!(kind(&unfinished), Kind::Image);
         assert_eq!([elf(RESERVED_START + 0x6000), elf(0x6000)].map(|bytes| kind(&bytes)), [Kind::Image, Kind::Program]);
         assert_eq!([&b""[..], b"#!/bin/sh\n", b"text"].map(kind), [Kind::Empty, Kind::Script, Kind::Other]);
-        assert!(Kind::of(&top.path().join("nosuch")).is_err() && !Kind::is_image(top.path()));
+        assert!(Kind::detect(&top.path().join("nosuch")).is_err() && !Kind::is_image(top.path()));
     }
 }

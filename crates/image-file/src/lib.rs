@@ -1,6 +1,6 @@
-//! An image as a file, for those who look at it from outside: head and tables, checked; what it tells about itself ([`info`]), how its
-//! starts have gone ([`starts`]), until when it may be used ([`rotation`]), and what differs here and now ([`differences`]). The
-//! launcher has its own half of that, below any library.
+//! An image as a file, seen from outside: its checked head and tables, its description of itself ([`info`]), the counts
+//! of its starts ([`starts`]), its limits of age and thaws ([`rotation`]), and its differences from the present state
+//! ([`differences`]). The launcher does the same below any library.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -9,6 +9,7 @@ pub mod directory_answers;
 pub mod info;
 pub mod kind;
 pub mod rotation;
+pub mod seen;
 pub mod starts;
 pub mod this_process;
 
@@ -28,11 +29,11 @@ use directory_answers::DirectoryAnswer;
 /// How much is read at a time (bytes).
 const PIECE: usize = 1 << 18;
 
-/// An image file whose heads and tables are whole. The data pages are not read.
+/// An image file with checked heads and tables. The data pages are not read.
 pub struct ImageFile {
     /// The file.
     pub file: File,
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its size in bytes.
     pub size: u64,
@@ -55,7 +56,7 @@ impl Variant {
             Ok(head) => head,
             Err(error) => return Ok(Err(error)),
         };
-        // The tables lie inside the file, as was just checked.
+        // The head was checked: the tables lie inside the file.
         let mut tables = vec![0; head.tables_size as usize];
         file.read_exact_at(&mut tables, head.tables_offset)?;
         let checked = Tables::parse(&tables, &head).and_then(|tables| image::validate::rows(&tables, &head));
@@ -64,19 +65,19 @@ impl Variant {
         Ok(checked.map(|()| Variant { head, tables, answers }))
     }
 
-    /// What a directory answered: names, sorted, and what is there of that name. Fails when it is damaged.
+    /// The answers of a directory: names, sorted, and their answers. Fails if they are damaged.
     pub fn answers(&self, directory: &Directory) -> Result<Vec<(OsString, DirectoryAnswer)>> {
-        crate::directory_answers::recorded(&self.answers, directory)
+        directory_answers::read_answers(&self.answers, directory)
     }
 
     /// Its tables.
     pub fn tables(&self) -> Tables<'_> {
-        // They were parsed with the same bytes when the image was opened.
+        // Opening the image has parsed the same bytes.
         Tables::parse(&self.tables, &self.head).expect("tables that were checked before")
     }
 }
 
-/// What stands at the beginning of an image, and nothing more: for who has no time to read all that [`ImageFile`] checks.
+/// The beginning of an image, for callers that cannot wait for all checks of [`ImageFile`].
 pub struct FirstHead {
     /// The file.
     pub file: File,
@@ -87,7 +88,7 @@ pub struct FirstHead {
 }
 
 impl FirstHead {
-    /// Reads and checks it. Fails where the file cannot be read or is no image.
+    /// Reads and checks the head. Fails if the file cannot be read or is not an image.
     pub fn read(path: &Path) -> io::Result<Self> {
         let file = trust::look::open(path)?;
         let mut area = vec![0; HEAD_AREA];
@@ -98,14 +99,14 @@ impl FirstHead {
 }
 
 impl ImageFile {
-    /// Opens an image and checks its head, tables and every row. A file that is no image, or is damaged, has failed; one that cannot be
-    /// read is refused.
+    /// Opens an image and checks its head, tables and every row. The error is a failure if the file is not an image or
+    /// damaged, and a refusal if it cannot be read.
     pub fn open(path: &Path) -> Result<Self> {
         let cannot = |error: io::Error| Failure::io("read", path, &error);
         let wrong = |error: image::Error| Failure::failed(format!("{}: {error}.", path.display()));
         let file = trust::look::open(path).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory => {
-                Failure::refusal(format!("{} is no regular file, and an image is one.", path.display()))
+                Failure::refusal(format!("{} is not a regular file, so it is not an image.", path.display()))
             }
             _ => cannot(error),
         })?;
@@ -135,7 +136,13 @@ impl ImageFile {
         self.variants[0].tables()
     }
 
-    /// How thaws go about their checks.
+    /// Its name with links resolved, since that is the name that the kernel gives to a launcher.
+    fn name(&self) -> OsString {
+        let path = self.path.canonicalize();
+        path.as_deref().ok().and_then(Path::file_name).unwrap_or_default().to_owned()
+    }
+
+    /// How thaws check the image.
     pub fn settings(&self) -> Result<Settings> {
         Ok(self.tables().rows::<Settings>(Section::Settings)?.next().unwrap_or_default())
     }
@@ -148,7 +155,7 @@ impl ImageFile {
     }
 }
 
-/// The original command of an image: the program, then its argv. Only the head is read.
+/// The original command of an image: the program, then its argv. Reads only the head.
 pub fn command_of(path: &Path) -> Result<Vec<OsString>> {
     let FirstHead { area, head, .. } = FirstHead::read(path).map_err(|error| Failure::io("read", path, &error))?;
     let command = Command::parse(&area, &head)?;
@@ -156,7 +163,7 @@ pub fn command_of(path: &Path) -> Result<Vec<OsString>> {
     Ok(strings.map(|string| OsStr::from_bytes(&string[..string.len() - 1]).to_owned()).collect())
 }
 
-/// The digest of a part of a file, as the head has it of the data pages.
+/// The digest of a part of a file, as the head has it for the data pages.
 pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]> {
     let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
     let (mut at, end) = (offset, offset + size);
@@ -169,7 +176,7 @@ pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]>
     Ok(digest.finish())
 }
 
-/// The digest of a file's content, as records have it.
+/// The digest of a file's content, as in records.
 pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
     let mut file = trust::look::open(path)?;
     let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
@@ -181,7 +188,7 @@ pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
     }
 }
 
-/// Whether nothing on the file system of a path can be executed.
+/// Whether the file system of a path forbids execution.
 pub fn on_noexec_mount(path: &Path) -> bool {
     statvfs(path).is_ok_and(|mount| mount.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }

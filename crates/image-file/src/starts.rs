@@ -1,7 +1,8 @@
-//! How often an image has thawed and fallen back, and why it did last: what its starts have counted.
+//! The counts of an image's starts: thaws, fallbacks, and the reason of the last fallback.
 //!
-//! Nothing depends on these files, so nothing is said when one cannot be written; see docs/internals/image-format.md. They lie in the user's folder for
-//! such things and not beside the image: an image may lie where nobody writes, and who looks into its folder expects images.
+//! Nothing depends on these files, so failures to write them are ignored; see docs/internals/image-format.md. They lie
+//! in the user's state folder and not beside the image, since an image may lie where the user cannot write, and its
+//! folder should contain only images.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,42 +19,42 @@ use serde::Serialize;
 use crate::rotation;
 use crate::{FirstHead, ImageFile};
 
-/// Holds the files, in the folder of a user's state.
+/// The folder of the files, in the user's state folder.
 const FOLDER: &str = "starts";
-/// So many files are kept.
+/// Maximum number of files.
 const MAX: usize = 256;
 
-/// What was counted for an image.
+/// The counts of an image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Starts {
-    /// Starts that have thawed.
+    /// Number of thaws.
     pub thaws: u64,
-    /// Starts that have fallen back.
+    /// Number of fallbacks.
     pub fallbacks: u64,
-    /// How many of them since the last thaw.
+    /// Number of fallbacks since the last thaw.
     pub since_thaw: u64,
-    /// The last one.
+    /// The last fallback.
     pub last_fallback: Option<Fallback>,
 }
 
-/// A start that has fallen back.
+/// A start that fell back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fallback {
-    /// When, as RFC 3339 has it.
+    /// Its time in the form of RFC 3339.
     pub time: String,
-    /// Why, in the launcher's words, which hold names of files as they are.
+    /// Its reason in the launcher's words. May contain any bytes of file names.
     pub reason: String,
 }
 
 impl Starts {
-    /// What was counted for this image; None when nothing is known of it here.
-    pub fn of(image: &ImageFile) -> Option<Self> {
+    /// The counts of this image; None if there are none.
+    pub fn read(image: &ImageFile) -> Option<Self> {
         let sum = image.head().image_id();
         Self::parse(&trust::read(&file(&folder()?, sum)).ok()?, sum)
     }
 
-    /// What was counted below another folder for such things, see [`count_below`].
-    pub fn below(state: &Path, image_id: u64) -> Option<Self> {
+    /// The counts in another state folder, see [`begin_counting_below`].
+    pub fn read_below(state: &Path, image_id: u64) -> Option<Self> {
         Self::parse(&trust::read(&file(&state.join(FOLDER), image_id)).ok()?, image_id)
     }
 
@@ -61,36 +62,38 @@ impl Starts {
         let (head, text) = bytes.split_at_checked(StartsHead::SIZE)?;
         let head = head_for(head, image_id)?;
         let text = text.get(..usize::try_from(head.reason).ok()?)?;
-        let last = (head.last != 0)
-            .then(|| Fallback { time: rotation::time(head.last), reason: String::from_utf8_lossy(text).into_owned() });
+        let last = (head.last != 0).then(|| Fallback {
+            time: rotation::format_time(head.last),
+            reason: String::from_utf8_lossy(text).into_owned(),
+        });
         let StartsHead { thaws, fallbacks, since, .. } = head;
         Some(Starts { thaws, fallbacks, since_thaw: since, last_fallback: last })
     }
 }
 
-/// The head of a file, if it is such a one and for this image.
+/// The head of a file, if it is one for this image.
 fn head_for(bytes: &[u8], image_id: u64) -> Option<StartsHead> {
     let head = StartsHead::decode(bytes);
     (head.magic == StartsHead::MAGIC && head.image == image_id).then_some(head)
 }
 
-/// When an image was started last; None when that was not counted.
-pub fn last(image: &Path) -> Option<SystemTime> {
+/// The time of an image's last start; None if it was not counted.
+pub fn last_start(image: &Path) -> Option<SystemTime> {
     let FirstHead { head, .. } = FirstHead::read(image).ok()?;
     self::file(&folder()?, head.image_id()).metadata().ok()?.modified().ok()
 }
 
-/// Forgets what was counted for an image, which is about to be removed.
-pub fn forget(image: &Path) {
+/// Removes the counts of an image that is about to be removed.
+pub fn remove_counts(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
     if let Some(folder) = folder() {
-        // None was there, or nobody may write there.
+        // Fails if there were none, or the folder is read-only.
         let _ = fs::remove_file(file(&folder, head.image_id()));
     }
 }
 
-/// Takes back that a start of this image has fallen back, since another image takes it.
-pub fn handed_over(image: &Path) {
+/// Takes back a fallback of this image, since another image serves the start.
+pub fn take_back_fallback(image: &Path) {
     let Ok(FirstHead { head, .. }) = FirstHead::read(image) else { return };
     let Some(path) = folder().map(|folder| file(&folder, head.image_id())) else { return };
     if trust::open(&path).is_err() {
@@ -109,7 +112,8 @@ pub fn handed_over(image: &Path) {
     }
 }
 
-/// The folder of these files: `STATE/starts`. None where nothing is to be counted, or the folder would be in another user's home.
+/// The folder of these files: `STATE/starts`. None if starts are not counted, or if the folder would lie in another
+/// user's home.
 fn folder() -> Option<PathBuf> {
     let absolute = |value: &OsStr| Path::new(value).is_absolute();
     let state = match std::env::var_os(StartsHead::VARIABLE) {
@@ -128,9 +132,9 @@ fn file(folder: &Path, image_id: u64) -> PathBuf {
     folder.join(format!("{image_id:016x}"))
 }
 
-/// Makes the folder, where the folder above all that would have to be made is the user's. To be called before a boot, which may look into the folders
-/// above it. A home that does not exist is not made: users of services have one by name only.
-pub fn prepare() {
+/// Creates the folder, if the lowest existing folder above it belongs to the user. Call it before a boot, which may
+/// look into that folder. A missing home is not created: accounts of services have one in name only.
+pub fn create_folder() {
     let Some(folder) = folder() else { return };
     let above = folder.ancestors().find_map(|above| Some((above, above.metadata().ok()?)));
     let is_in_home = |above: &Path| match std::env::var_os("HOME") {
@@ -142,26 +146,26 @@ pub fn prepare() {
     }
 }
 
-/// Begins to count for a new image, and forgets the one that it has replaced.
-pub fn begin(image_id: u64, replaced: Option<u64>) {
+/// Begins to count for a new image, and removes the counts of the image that it replaced.
+pub fn begin_counting(image_id: u64, replaced: Option<u64>) {
     let Some(folder) = folder() else { return };
     if let Some(replaced) = replaced.filter(|&replaced| replaced != image_id) {
         let _ = fs::remove_file(file(&folder, replaced));
     }
-    // What cannot be counted is no matter.
+    // Without the file, starts are not counted.
     let _ = write_zeros(&folder, image_id);
     forget_oldest(&folder);
 }
 
-/// Begins to count the starts of an image below another folder, which has to be there: those that are made with it in the variable
-/// SNAPBOOT_STATE.
-pub fn count_below(state: &Path, image_id: u64) -> io::Result<()> {
+/// Begins to count the starts of an image in another state folder, which must exist: those of processes with this
+/// folder in SNAPBOOT_STATE.
+pub fn begin_counting_below(state: &Path, image_id: u64) -> io::Result<()> {
     let folder = state.join(FOLDER);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     write_zeros(&folder, image_id)
 }
 
-/// Writes a file in which nothing is counted yet, if there is none.
+/// Writes a file with zero counts, if there is none.
 fn write_zeros(folder: &Path, image_id: u64) -> io::Result<()> {
     let mut bytes = [0; StartsHead::FILE_SIZE];
     let head =
@@ -174,7 +178,7 @@ fn write_zeros(folder: &Path, image_id: u64) -> io::Result<()> {
     })
 }
 
-/// Removes what was written longest ago: the files of images that nobody starts any more. What looks like something else stays.
+/// Removes the file that was written longest ago, since its image is no longer started. Leaves other files alone.
 fn forget_oldest(folder: &Path) {
     let entries = folder.read_dir().into_iter().flatten().flatten();
     let written = |entry: fs::DirEntry| {
@@ -183,7 +187,7 @@ fn forget_oldest(folder: &Path) {
         let found =
             entry.metadata().ok().filter(|it| is_sum && it.is_file() && it.len() == StartsHead::FILE_SIZE as u64)?;
         let written = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        // What lies ahead was written before the clock was set back, and so before all others.
+        // A time in the future comes from before the clock was set back, so such a file counts as the oldest.
         Some((written <= SystemTime::now(), written, entry.path()))
     };
     let mut all: Vec<_> = entries.filter_map(written).collect();

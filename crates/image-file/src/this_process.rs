@@ -1,4 +1,4 @@
-//! The system calls behind [`inputs::facts`], for this process: what an image records, and what `inspect --why` compares.
+//! The system calls behind [`inputs::facts`] for this process, used to record facts in images and by `inspect --why`.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,15 +20,20 @@ const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits() as i32;
 
 /// This process.
 pub struct ThisProcess {
-    /// Where it is asked on behalf of a boot: columns and rows of the terminals that its standard streams are.
+    /// If it answers for a boot: columns and rows of the boot's terminals at its standard streams.
     pub boot: Option<[Option<(u16, u16)>; 3]>,
 }
 
 impl ThisProcess {
-    /// For itself.
+    /// Answers for itself.
     pub const ITSELF: ThisProcess = ThisProcess { boot: None };
-    /// For a boot without a terminal.
+    /// Answers for a boot without a terminal.
     pub const FOR_BOOT: ThisProcess = ThisProcess { boot: Some([None; 3]) };
+}
+
+/// The umask of this process; one that excludes everybody else if it is unknown.
+pub fn umask() -> u32 {
+    ThisProcess::ITSELF.umask().unwrap_or(0o077)
 }
 
 /// Limits, by RLIMIT_ number.
@@ -63,9 +68,9 @@ impl Kernel for ThisProcess {
     }
 
     fn content(&self, path: &[u8]) -> Content {
-        let mut sieve = Sieve::of(path);
+        let mut sieve = Sieve::for_path(path);
         let path = Path::new(OsStr::from_bytes(path.strip_suffix(b"\0").unwrap_or(path)));
-        // Some would wait for something to happen.
+        // Opening some of them would block.
         let read = || {
             let mut content = Vec::new();
             File::options().read(true).custom_flags(NONBLOCK).open(path)?.read_to_end(&mut content)?;
@@ -131,10 +136,10 @@ impl Kernel for ThisProcess {
         Some(bytes.len())
     }
 
-    fn umask(&self) -> u32 {
+    fn umask(&self) -> Option<u32> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o077)
+        umask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok())
     }
 
     fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize> {

@@ -6,13 +6,41 @@
 //! that may not appear. The answers themselves follow, sorted by name, and each name omits the prefix that it shares
 //! with the name before.
 
-use crate::{answer_kind, Error};
+use crate::Error;
 
 /// Longest name of an answer (bytes). The kernel takes no longer path.
 pub const MAX_NAME: usize = 4095;
 
 /// Bytes before the name of an answer: its kind, and how many bytes it shares with the name before.
 const PREFIX: usize = 2;
+
+/// What a directory answered when the boot looked up a name: see [`crate::AnswersReader`].
+pub mod answer_kind {
+    /// There is nothing of that name.
+    pub const ABSENT: u32 = 1;
+    /// It is a directory, or leads to one.
+    pub const DIRECTORY: u32 = 2;
+    /// It is there, and is no symbolic link.
+    pub const PLAIN: u32 = 3;
+    /// It is a symbolic link; `value` is its target.
+    pub const LINK: u32 = 4;
+    /// It is there, and is neither a regular file nor a directory.
+    pub const SPECIAL: u32 = 5;
+    /// Not one name but all that end in `name`: `value` is the digest of the list.
+    pub const LISTING: u32 = 6;
+    /// There is nothing of that name, because what its first part names is there and no directory.
+    pub const BELOW: u32 = 7;
+    /// A list, as [`LISTING`], of what tells of Python's distributions (`*.dist-info` and the like): of those named in
+    /// `name`, with `/` between, or of all where it is empty.
+    pub const DISTRIBUTIONS: u32 = 8;
+    /// A list, as [`LISTING`], of what matches one of the patterns in `name`, with `/` between: each has one `*`.
+    pub const MATCHING: u32 = 9;
+    /// No other gem has one of the features in `name`, with line feeds between: `value` has the known specifications of
+    /// RubyGems' in the directory. See [`crate::is_known`] and [`crate::may_have_feature`].
+    pub const FEATURES: u32 = 10;
+    /// There is nothing of that name, or what is no symbolic link.
+    pub const UNLINKED: u32 = 11;
+}
 
 /// One answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

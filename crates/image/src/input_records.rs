@@ -76,33 +76,6 @@ pub mod lookup_kind {
     pub const NUMBER: u32 = 3;
     /// Whether the C library's archive of locales contains one of this name.
     pub const LOCALE: u32 = 4;
-}
-
-/// What a directory answered when the boot looked a name up: see [`crate::Answers`].
-pub mod answer_kind {
-    /// The name does not exist.
-    pub const ABSENT: u32 = 1;
-    /// It is a directory, or a link to one.
-    pub const DIRECTORY: u32 = 2;
-    /// It exists, and is not a symbolic link.
-    pub const PLAIN: u32 = 3;
-    /// It is a symbolic link; `value` is its target.
-    pub const LINK: u32 = 4;
-    /// It exists, and is neither a regular file nor a directory.
-    pub const SPECIAL: u32 = 5;
-    /// A list of all names that end in `name`; `value` is its digest.
-    pub const LISTING: u32 = 6;
-    /// The name does not exist, because its first component exists and is not a directory.
-    pub const BELOW: u32 = 7;
-    /// A list like [`LISTING`] of the metadata of Python distributions (`*.dist-info` and the like): of those in
-    /// `name`, separated by `/`, or of all if it is empty.
-    pub const DISTRIBUTIONS: u32 = 8;
-    /// A list like [`LISTING`] of the names that match one of the patterns in `name`, which are separated by `/`. Each
-    /// pattern has one `*`.
-    pub const MATCHING: u32 = 9;
-    /// No other gem has one of the features in `name`, which are separated by line feeds. `value` has the known
-    /// specifications of RubyGems in the directory. See [`crate::is_known`] and [`crate::may_have_feature`].
-    pub const FEATURES: u32 = 10;
-    /// The name does not exist, or is not a symbolic link.
-    pub const UNLINKED: u32 = 11;
+    /// The lines with this name or number in a table like /etc/services.
+    pub const ENTRY: u32 = 5;
 }

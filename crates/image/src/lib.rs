@@ -14,27 +14,31 @@
 mod answers;
 pub mod arch;
 
+mod descriptor_records;
 mod error;
 mod gem_stub;
 mod head;
 mod input_records;
+mod name_selection;
 mod records;
-mod selection;
 mod sidecar;
 mod tables;
 mod text;
 pub mod validate;
 
-pub use answers::{has_value, is_list, is_unlisted, mark, AnswersReader, Listing, RecordedAnswer, MAX_NAME};
+pub use answers::{
+    answer_kind, has_value, is_list, is_unlisted, mark, AnswersReader, Listing, RecordedAnswer, MAX_NAME,
+};
+pub use descriptor_records::*;
 pub use error::Error;
 pub use gem_stub::{is_known, may_have_feature, specification_key, MAX_START};
 pub use head::{
     Command, Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, VARIANTS_OFFSET,
 };
 pub use input_records::*;
+pub use name_selection::is_selected;
 pub use record::{Field, Record};
 pub use records::*;
-pub use selection::is_selected;
 pub use sidecar::*;
 pub use tables::{Entry, Rows, Section, Tables, Trailer};
 pub use text::Text;

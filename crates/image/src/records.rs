@@ -105,41 +105,6 @@ record! {
 }
 
 record! {
-    /// An open descriptor that a thaw re-creates.
-    pub struct Descriptor {
-        /// Its number.
-        pub number: u32,
-        /// One of [`descriptor_kind`].
-        pub kind: u32,
-        /// Open flags (O_CLOEXEC included); for [`descriptor_kind::WATCH`] the events.
-        pub flags: u32,
-        /// For [`descriptor_kind::PIPE_READ`] the number of the other end, for [`descriptor_kind::WATCH`] the watched
-        /// descriptor; otherwise 0.
-        pub peer: u32,
-        /// A file offset, the count of an eventfd, the capacity of a pipe, or the data of a registration.
-        pub value: u64,
-        /// Path of a file or device.
-        pub path: Text,
-    }
-}
-
-/// The kind of a descriptor.
-pub mod descriptor_kind {
-    /// A regular file or a plain device, opened again by path.
-    pub const FILE: u32 = 1;
-    /// An eventfd.
-    pub const EVENTFD: u32 = 2;
-    /// The reading end of an empty pipe, with `peer` the writing end; `flags` are the reading end's.
-    pub const PIPE_READ: u32 = 3;
-    /// The writing end of the pipe in the row before. Only its flags are set.
-    pub const PIPE_WRITE: u32 = 4;
-    /// An epoll instance.
-    pub const EPOLL: u32 = 5;
-    /// Not a descriptor: the epoll instance `number` watches `peer`. These rows come last.
-    pub const WATCH: u32 = 6;
-}
-
-record! {
     /// The action for a signal, if not the default.
     pub struct SignalAction {
         /// Handler address, or 1 for SIG_IGN.
@@ -230,7 +195,8 @@ record! {
 record! {
     /// The required answer of a CPUID leaf: each register under its mask.
     pub struct CpuLeaf {
-        /// Number of the leaf; [`CpuLeaf::XCR0`] stands for that register, its low half in eax and its high half in edx.
+        /// Number of the leaf; [`CpuLeaf::XCR0`] stands for that register, its low half in eax and its high half in
+        /// edx.
         pub leaf: u32,
         /// Number of the subleaf.
         pub subleaf: u32,
@@ -411,7 +377,7 @@ pub mod alternative_kind {
 record! {
     /// A fact about the machine, the user or the process that the boot read.
     pub struct HostFact {
-        /// One of [`fact_kind`].
+        /// One of `fact_kind` in the crate `inputs`.
         pub kind: u32,
         /// Number of the limit or of the descriptor; 1 for the user if it counts only in starts without HOME; otherwise
         /// 0.
@@ -419,41 +385,6 @@ record! {
         /// Its value, as the crate `inputs` writes it.
         pub value: Text,
     }
-}
-
-/// The kinds of facts.
-pub mod fact_kind {
-    /// The host's name.
-    pub const HOSTNAME: u32 = 1;
-    /// Release and version of the kernel, and the machine's architecture.
-    pub const KERNEL: u32 = 2;
-    /// The CPUs that are present and those that are online.
-    pub const CPUS: u32 = 3;
-    /// The CPUs that the process may run on.
-    pub const AFFINITY: u32 = 4;
-    /// The size of the memory.
-    pub const MEMORY: u32 = 5;
-    /// A limit of the process: RLIMIT_ number `of`.
-    pub const LIMIT: u32 = 6;
-    /// Real and effective user and group.
-    pub const USER: u32 = 7;
-    /// The supplementary groups.
-    pub const GROUPS: u32 = 8;
-    /// The size of the terminal at descriptor `of`.
-    pub const WINDOW: u32 = 9;
-    /// The current directory.
-    pub const CWD: u32 = 10;
-    /// A file of the kernel below /proc or /sys: its path and content.
-    pub const KERNEL_FILE: u32 = 11;
-    /// Whether descriptor `of` is a terminal.
-    pub const TERMINAL: u32 = 12;
-    /// The umask.
-    pub const UMASK: u32 = 13;
-    /// Where a name is first found in the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
-    pub const FOUND: u32 = 14;
-    /// Names that no directory of a variable may contain if the variable's value differs from the boot's: `PYTHONPATH
-    /// DIGEST: json/os/re`.
-    pub const SEARCHED: u32 = 15;
 }
 
 record! {

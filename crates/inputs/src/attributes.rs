@@ -1,16 +1,18 @@
-//! The kernel's attributes of a process that a boot may change in its own: the one table of them, and what becomes of each in an image.
+//! The kernel's attributes of a process that a boot may change: one table of them, and how an image treats each.
 //!
-//! The freezer reads each when the process starts and when it is frozen (crates/freezer sys/attributes.rs); what the kernel does not tell again
-//! the recorder sees being set (crates/recorder calls.rs). Only what the boot itself has changed matters: all else stays that of each start.
-//! To add one: a row here, how it is read and set in crates/freezer sys/attribute_calls.rs, and a row in tests/images/attributes.py, from which
-//! `tools/attributes.py --write` makes docs/process-attributes.md.
+//! The freezer reads each attribute when the process starts and again at the freeze (crates/freezer sys/attributes.rs).
+//! Some cannot be read back; for these the recorder watches the system calls that set them (crates/recorder calls.rs).
+//! Only attributes that the boot changed matter; the others stay those of each start. To add one: a row here, its
+//! system calls in crates/freezer sys/attribute_calls.rs, and a row in tests/images/attributes.py, from which
+//! `tools/attributes.py --write` generates docs/process-attributes.md.
 
-/// What becomes of an attribute that the boot has changed.
+/// How an image treats an attribute that the boot has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// A thaw sets it again to the value that the boot has given it.
+    /// A thaw sets the boot's value again.
     Repeated,
-    /// The same, in starts that have inherited the value that the boot has: the new value may have been made of it.
+    /// As `Repeated`, but only in starts that inherit the value that the boot inherited: the new value may derive from
+    /// it.
     RepeatedFromSame,
     /// The freeze is refused: a thaw would have more rights than an ordinary start.
     Rights,
@@ -18,39 +20,39 @@ pub enum Class {
     Refused,
 }
 
-/// How an attribute is learnt.
+/// How a change of an attribute is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// A system call, cheap enough to look at around each import.
+    /// By a system call that is cheap enough to make around each import.
     Call,
-    /// Files below /proc.
+    /// By reading files below /proc.
     File,
-    /// The kernel does not tell it: the system calls that set it are seen.
+    /// By watching the system calls that set it: the kernel offers no way to read it.
     Seen,
 }
 
 macro_rules! attributes {
     ($($variant:ident $name:literal $class:ident $source:ident,)*) => {
-        /// An attribute.
+        /// An attribute of a process.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[allow(missing_docs)]
         pub enum Attribute { $($variant,)* }
 
         impl Attribute {
-            /// All of them, in the order in which a thaw sets them again.
+            /// All attributes, in the order in which a thaw sets them again.
             pub const ALL: &'static [Attribute] = &[$(Attribute::$variant,)*];
 
-            /// What it is called, behind "its".
+            /// The name of the attribute, to be read after "its".
             pub fn name(self) -> &'static str {
                 match self { $(Attribute::$variant => $name,)* }
             }
 
-            /// What becomes of it.
+            /// How an image treats it.
             pub fn class(self) -> Class {
                 match self { $(Attribute::$variant => Class::$class,)* }
             }
 
-            /// How it is learnt.
+            /// How a change of it is detected.
             pub fn source(self) -> Source {
                 match self { $(Attribute::$variant => Source::$source,)* }
             }
@@ -59,7 +61,8 @@ macro_rules! attributes {
 }
 
 attributes! {
-    // The directory comes first: it may be gone, and then nothing has been changed yet. Files come before limits that forbid to open any.
+    // The directory comes first: if it is gone, nothing has been changed yet. Files come before limits that may forbid
+    // opening any.
     Directory "current directory" Repeated Call,
     OutOfMemoryScore "oom_score_adj" Repeated File,
     CoreDumpFilter "coredump_filter" Repeated File,
@@ -124,7 +127,7 @@ attributes! {
 }
 
 impl Attribute {
-    /// The limit of that RLIMIT_ number.
+    /// The limits, by RLIMIT_ number.
     pub const LIMITS: &'static [Attribute] = Attribute::ALL.split_at(Attribute::LimitCpu as usize).1.split_at(16).0;
 
     /// The RLIMIT_ number of a limit.
@@ -137,7 +140,7 @@ impl Attribute {
         matches!(self.class(), Class::Repeated | Class::RepeatedFromSame)
     }
 
-    /// Why a freeze is refused whose boot has changed it, as the parts of `FACT; REMEDY`.
+    /// Why a freeze whose boot has changed it is refused, as the parts of `FACT; REMEDY`.
     pub fn finding(self) -> [&'static str; 3] {
         let remedy = match self.class() {
             Class::Rights => {

@@ -1,17 +1,21 @@
 //! The CPU as an input.
 //!
-//! glibc picks string functions by CPUID when a process starts, and numerical and cryptographic libraries pick kernels. A process that did so on
-//! one CPU goes on wherever there are at least the features that it was booted with; the model and what only a kernel uses do not count. The
-//! register states that the kernel has enabled (XCR0) have to be the same, since a library may have measured the room that saving them takes.
-//! A process that took care to need no more than a [`Level`] goes on wherever there is that.
+//! When a process starts, glibc picks string functions by CPUID, and numerical and cryptographic libraries pick
+//! kernels. Such a process can continue on any CPU that has at least the features it was booted with; the model and
+//! features that only a kernel uses do not count. The register states that the kernel has enabled (XCR0) must be equal,
+//! since a library may have measured the space that saving them takes. A process that was frozen for a [`Level`] can
+//! continue on any CPU of that level.
+
+use core::fmt::{self, Write};
 
 use image::{CpuLeaf, Error, Section, Tables};
 
 use crate::arch::{bit_name, Cpu, FEATURES, LEVELS};
+use crate::words::Words;
 
 pub use crate::arch::IS_SUPPORTED;
 
-/// Where the CPU is another one than an image wants: one register of one leaf.
+/// A register of a CPU leaf that differs from what the image requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The leaf of CPUID, or [`CpuLeaf::XCR0`].
@@ -20,30 +24,57 @@ pub struct Difference {
     pub subleaf: u32,
     /// 0 to 3 for eax, ebx, ecx and edx.
     pub register: usize,
-    /// What the image wants of the bits that count.
+    /// The required values of the bits that count.
     pub wanted: u32,
-    /// What they are here.
+    /// The values on this CPU.
     pub found: u32,
 }
 
 impl Difference {
-    /// The bits that differ, from the lowest on.
+    /// The bits that differ, lowest first.
     pub fn bits(self) -> impl Iterator<Item = u32> {
         (0..32).filter(move |bit| (self.wanted ^ self.found) >> bit & 1 != 0)
     }
 
-    /// Whether the image wants this bit to be set.
+    /// Whether the image requires this bit to be set.
     pub fn wants(&self, bit: u32) -> bool {
         self.wanted >> bit & 1 != 0
     }
 
-    /// The name of one of the bits; None where it has none.
+    /// The name of a bit; None if it has none.
     pub fn name(&self, bit: u32) -> Option<&'static str> {
         bit_name(self.leaf, self.subleaf, self.register, bit)
     }
+
+    /// The message about the first feature that differs.
+    pub(crate) fn words<'t, 'n>(&self) -> Words<'t, 'n> {
+        let bit = self.bits().next().unwrap_or(0);
+        let text = match self.wants(bit) {
+            true => "stale: the image was made for a CPU with a feature that this one lacks",
+            false => "stale: the image was made for a CPU without a feature of this one",
+        };
+        Words::about(text, self.name(bit).unwrap_or("a feature without a name").as_bytes())
+    }
+
+    /// Writes each feature that differs, one a line.
+    pub(crate) fn write_details(&self, out: &mut dyn Write) -> fmt::Result {
+        let mut end = "";
+        self.bits().try_for_each(|bit| {
+            write!(out, "{end}CPU: ")?;
+            end = "\n";
+            match self.name(bit) {
+                Some(name) => out.write_str(name)?,
+                None => {
+                    let register = ["eax", "ebx", "ecx", "edx"][self.register];
+                    write!(out, "bit {bit} of {register} in leaf {:#x}.{}", self.leaf, self.subleaf)?;
+                }
+            }
+            out.write_str(if self.wants(bit) { ": there -> gone" } else { ": not there -> there" })
+        })
+    }
 }
 
-/// A level of x86-64 CPUs: sets of features that CPUs have together.
+/// A level of x86-64 CPUs: a set of features that CPUs have together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// SSE4.2.
@@ -55,23 +86,23 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them.
+    /// All levels.
     pub const ALL: [Level; 3] = [Level::V2, Level::V3, Level::V4];
 
-    /// What it has. A process may count on it alone when neither its C library nor its libraries have picked anything else: `snapboot freeze
-    /// --cpu` sees to that.
+    /// The features of the level. A process depends on these alone only if its C library and its other libraries have
+    /// picked nothing else; `snapboot freeze --cpu` ensures that.
     pub fn features(self) -> impl Iterator<Item = CpuLeaf> {
         LEVELS[self as usize].iter().map(|&(leaf, subleaf, bits)| row(leaf, subleaf, bits, bits))
     }
 
-    /// What this CPU lacks of it.
+    /// The features of the level that this CPU lacks.
     pub fn lacks(self) -> impl Iterator<Item = Difference> {
         let mut cpu = Cpu::default();
         self.features().flat_map(move |row| differences_of(row, cpu.read(row.leaf, row.subleaf)))
     }
 }
 
-/// What this CPU has of features that programs can use, and the register states that the kernel has enabled.
+/// The features of this CPU that programs can use, and the register states that the kernel has enabled.
 pub fn native() -> impl Iterator<Item = CpuLeaf> {
     let mut cpu = Cpu::default();
     FEATURES.iter().map(move |&(leaf, subleaf, masks)| {
@@ -81,7 +112,7 @@ pub fn native() -> impl Iterator<Item = CpuLeaf> {
     })
 }
 
-/// Compares this CPU with what the image wants: yields every register that differs.
+/// Compares this CPU with the image's requirements: yields every register that differs.
 pub fn differences<'a>(tables: &Tables<'a>) -> Result<impl Iterator<Item = Difference> + use<'a>, Error> {
     let mut cpu = Cpu::default();
     Ok(tables.rows::<CpuLeaf>(Section::Cpu)?.flat_map(move |row| differences_of(row, cpu.read(row.leaf, row.subleaf))))
@@ -115,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// What differs from this CPU when the image wants these leaves.
+    /// The differences of this CPU from an image that requires these leaves.
     fn found(leaves: &[CpuLeaf]) -> Vec<Difference> {
         let mut writer = TablesWriter::new();
         leaves.iter().for_each(|leaf| writer.push(Section::Cpu, leaf));
@@ -159,7 +190,7 @@ mod tests {
             assert!(all().all(|(_, differences)| differences == 0));
             level.features().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx]).map(u32::count_ones).sum::<u32>()
         });
-        // x86-64-v2 has 7, and AES and PCLMULQDQ; of XCR0 there are 3 in v3 and 6 in v4.
+        // x86-64-v2 has 7 features, plus AES and PCLMULQDQ; XCR0 adds 3 in v3 and 6 in v4.
         assert_eq!(counts, [9, 9 + 9 + 1 + 3, 9 + 9 + 1 + 5 + 6]);
         assert!(Level::V2.features().all(|leaf| leaf.leaf != CpuLeaf::XCR0));
         let lacks = |found| Level::V3.features().map(|leaf| differences_of(leaf, found).count()).sum::<usize>();

@@ -1,81 +1,147 @@
-//! What a program can ask about the machine, the user and its process: how the answers are written down and compared.
+//! Facts that a program can ask about the machine, the user and its process: how they are recorded and compared.
 //!
-//! A file of /proc or /sys that a boot reads is an input by a digest of its content, and needs no fact; where only a part of it is stable, a
-//! row of FACTS in crates/freeze kernel_files.rs leads to a fact that tells this part. To add a fact: its number in crates/image records.rs (`fact_kind`); here its system call in [`Kernel`], its text in [`Value`], its
-//! names in [`kind`] and [`name`]; for what is no file, the system call once more in crates/launcher facts.rs and crates/image-file this_process.rs; who
-//! reads it, in crates/freezer sys/libc_hooks.rs, and in reads.py and reads.rb of the front ends where the C library does not see it;
-//! its row in docs/internals/image-format.md and docs/limits/ordinary-start.md.
+//! An image records each fact that its boot read as a short text. A comparison reads the fact again through [`Kernel`]
+//! and makes the same text.
 //!
-//! An image records those facts that its boot read, each as a short text. Whoever compares reads them from the kernel again, through
-//! [`Kernel`], and makes the same text.
+//! A file of /proc or /sys needs no fact: it is an input by the digest of its content. If only a part of the file is
+//! stable, a row of FACTS in crates/freeze boot_inputs/kernel_files.rs names the fact that covers this part. To add a
+//! fact: here its number in [`fact_kind`], its text in [`Value::read`] and its names in [`kind_from_word`] and
+//! [`name`]; its reads in crates/freezer sys/libc_hooks.rs or, if the C library does not see them, in reads.py and
+//! reads.rb of the front ends; and its row in docs/internals/image-format.md and docs/limits/ordinary-start.md. A fact
+//! that /proc does not have also needs a system call in [`Kernel`], implemented in crates/launcher facts.rs and
+//! crates/image-file this_process.rs.
 
 use core::fmt::{self, Write};
 
-use image::{fact_kind, Error, HostFact, Section, Tables};
+use image::HostFact;
 
 use crate::place;
+use crate::words::Lossy;
 
+mod difference;
 mod found;
 pub mod searched;
+pub use difference::{first_terminal_difference, pass_differences, Difference};
 pub use found::{home_of_user, WITHOUT_HOME};
 
-/// What is said of a stream that is no terminal.
-pub const NO_TERMINAL: &[u8] = b"no terminal";
-
-/// In the path of a file of a session's control group.
-const SCOPE: &[u8] = b".scope/";
-
-/// The longest answer that is compared (bytes): enough for 700 groups.
-const MAX: usize = 8192;
-
-/// The system calls behind the facts. None stands for one that fails.
-pub trait Kernel {
-    /// Nodename, release, version and machine of uname(2), passed to `write`.
-    fn uname(&self, write: &mut dyn FnMut([&[u8]; 4]));
-    /// Reads a small file of /sys from its start; `path` ends with a NUL. Returns how much was read (bytes).
-    fn read(&self, path: &[u8], buffer: &mut [u8]) -> Option<usize>;
-    /// What is at a path below /proc or /sys, which ends with a NUL. Digests come out of a [`place::Sieve`].
-    fn content(&self, path: &[u8]) -> Content;
-    /// The CPUs that this process may run on, a bit each. Returns how many bytes of `mask` were filled.
-    fn affinity(&self, mask: &mut [u8]) -> Option<usize>;
-    /// The size of the memory (bytes).
-    fn memory(&self) -> Option<u64>;
-    /// Soft and hard limit of a RLIMIT_ number; `u64::MAX` stands for none.
-    fn limit(&self, number: u32) -> Option<(u64, u64)>;
-    /// Real and effective user, real and effective group.
-    fn user(&self) -> [u32; 4];
-    /// The supplementary groups, each passed to `write`.
-    fn groups(&self, write: &mut dyn FnMut(u32)) -> Option<()>;
-    /// Columns and rows of the terminal at a descriptor; None when there is none.
-    fn window(&self, descriptor: u32) -> Option<(u16, u16)>;
-    /// The current directory. Returns how many bytes of `buffer` were filled.
-    fn cwd(&self, buffer: &mut [u8]) -> Option<usize>;
+/// The kinds of facts.
+pub mod fact_kind {
+    /// The host's name.
+    pub const HOSTNAME: u32 = 1;
+    /// Release and version of the kernel, and the machine's architecture.
+    pub const KERNEL: u32 = 2;
+    /// The CPUs that are present and those that are online.
+    pub const CPUS: u32 = 3;
+    /// The CPUs that the process may run on.
+    pub const AFFINITY: u32 = 4;
+    /// The size of the memory.
+    pub const MEMORY: u32 = 5;
+    /// A limit of the process: RLIMIT_ number `of`.
+    pub const LIMIT: u32 = 6;
+    /// Real and effective user and group.
+    pub const USER: u32 = 7;
+    /// The supplementary groups.
+    pub const GROUPS: u32 = 8;
+    /// The size of the terminal at descriptor `of`.
+    pub const WINDOW: u32 = 9;
+    /// The current directory.
+    pub const CWD: u32 = 10;
+    /// A file of the kernel below /proc or /sys: its path and content.
+    pub const KERNEL_FILE: u32 = 11;
+    /// Whether descriptor `of` is a terminal.
+    pub const TERMINAL: u32 = 12;
     /// The umask.
-    fn umask(&self) -> u32;
-    /// The value of a variable. Returns how many bytes of `buffer` were filled; None where it is not set, or too long.
-    fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize>;
-    /// Whether there is anything at a path, which ends with a NUL. None where nobody can tell.
-    fn is_there(&self, path: &[u8]) -> Option<bool>;
-    /// Passes the value of a variable to `see`, if it is set.
-    fn with_variable(&self, name: &[u8], see: &mut dyn FnMut(&[u8]));
-    /// Passes each name in a directory to `each`; its path ends with a NUL. Returns whether it is there; None where nobody can tell.
-    fn names(&self, path: &[u8], each: &mut dyn FnMut(&[u8])) -> Option<bool>;
+    pub const UMASK: u32 = 13;
+    /// Where a name is first found in the directories of a variable: `$PATH/git: /usr/bin/git`, or `absent`.
+    pub const FOUND: u32 = 14;
+    /// Names that no directory of a variable may contain if the variable's value differs from the boot's: `PYTHONPATH
+    /// DIGEST: json/os/re`.
+    pub const SEARCHED: u32 = 15;
+    /// The nice value.
+    pub const NICE: u32 = 16;
 }
 
-/// What is at a path.
+/// The text for a stream that is not a terminal.
+pub const NO_TERMINAL: &[u8] = b"no terminal";
+
+/// Occurs in the path of a file of a session's control group.
+const SCOPE: &[u8] = b".scope/";
+
+/// The longest text that is compared (bytes): enough for 700 groups.
+const MAX: usize = 8192;
+
+/// The system calls behind the facts. None means that a call failed, or that the system cannot tell; then no fact
+/// counts as unchanged.
+pub trait Kernel {
+    /// Passes nodename, release, version and machine of uname(2) to `write`.
+    fn uname(&self, write: &mut dyn FnMut([&[u8]; 4]));
+    /// Reads the start of a small file of /sys; `path` ends with a NUL. Returns the number of bytes read.
+    fn read(&self, _path: &[u8], _buffer: &mut [u8]) -> Option<usize> {
+        None
+    }
+    /// The content at a path below /proc or /sys, which ends with a NUL. A [`place::Sieve`] computes the digests.
+    fn content(&self, path: &[u8]) -> Content;
+    /// The CPUs that this process may run on, one bit each. Returns the number of bytes written to `mask`.
+    fn affinity(&self, _mask: &mut [u8]) -> Option<usize> {
+        None
+    }
+    /// The size of memory (bytes).
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+    /// Soft and hard limit of a RLIMIT_ number; `u64::MAX` for unlimited.
+    fn limit(&self, _number: u32) -> Option<(u64, u64)> {
+        None
+    }
+    /// Real and effective user, real and effective group.
+    fn user(&self) -> [u32; 4];
+    /// Passes each supplementary group to `write`.
+    fn groups(&self, _write: &mut dyn FnMut(u32)) -> Option<()> {
+        None
+    }
+    /// Columns and rows of the terminal at a descriptor; None if it is not a terminal.
+    fn window(&self, _descriptor: u32) -> Option<(u16, u16)> {
+        None
+    }
+    /// The current directory. Returns the number of bytes written to `buffer`.
+    fn cwd(&self, _buffer: &mut [u8]) -> Option<usize> {
+        None
+    }
+    /// The umask.
+    fn umask(&self) -> Option<u32> {
+        None
+    }
+    /// The value of a variable. Returns the number of bytes written to `buffer`; None if it is unset or too long.
+    fn variable(&self, _name: &[u8], _buffer: &mut [u8]) -> Option<usize> {
+        None
+    }
+    /// Whether a path, which ends with a NUL, exists. None if that is unknown.
+    fn is_there(&self, _path: &[u8]) -> Option<bool> {
+        None
+    }
+    /// Passes the value of a variable to `see`, if it is set.
+    fn with_variable(&self, name: &[u8], see: &mut dyn FnMut(&[u8]));
+    /// Passes each name in a directory to `each`; its path ends with a NUL. Returns whether it exists; None if that is
+    /// unknown.
+    fn names(&self, _path: &[u8], _each: &mut dyn FnMut(&[u8])) -> Option<bool> {
+        None
+    }
+}
+
+/// The content of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Nothing.
+    /// Nothing is there.
     Absent,
     /// A directory.
     Directory,
-    /// A file whose content this process may not read.
+    /// A file that this process may not read.
     Unreadable,
     /// A file with this digest.
     Digest([u8; 16]),
 }
 
-/// A fact in words.
+/// A fact as text.
 pub struct Value {
     bytes: [u8; MAX],
     length: usize,
@@ -85,15 +151,16 @@ pub struct Value {
 const EMPTY: Value = Value { bytes: [0; MAX], length: 0, is_cut: false };
 
 impl Value {
-    /// Reads it from the kernel. None for what cannot be written down: a kind that this version does not know, an answer that is too long.
-    pub fn ask(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
+    /// Reads a fact from the kernel. None if it cannot be recorded: this version does not know the kind, or the text is
+    /// too long.
+    pub fn read(kernel: &impl Kernel, kind: u32, of: u32) -> Option<Value> {
         let mut value = EMPTY;
         value.fill(kernel, kind, of)?;
         (!value.is_cut).then_some(value)
     }
 
-    /// Reads a file of the kernel's. None for a path that is too long.
-    pub fn of_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
+    /// Reads a file of the kernel. None if the path is too long.
+    pub fn read_kernel_file(kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
         let mut value = EMPTY;
         value.push(path);
         value.push(b"\0");
@@ -112,7 +179,7 @@ impl Value {
         (!value.is_cut).then_some(value)
     }
 
-    /// Where this session has the file, if it is one of a session's control group; its path ends with a NUL.
+    /// The path of the file in this session's control group, if `path` (with a NUL) is in another session's.
     fn own_scope(&self, kernel: &impl Kernel, path: &[u8]) -> Option<Value> {
         if !path.windows(SCOPE.len()).any(|part| part == SCOPE) {
             return None;
@@ -124,21 +191,25 @@ impl Value {
         (!value.is_cut).then_some(value)
     }
 
-    /// Reads again what an image recorded. None as for [`Value::ask`], and for a record that is damaged.
-    pub fn now(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
+    /// Reads a recorded fact again. None as for [`Value::read`], and if the record is damaged.
+    pub fn read_again(kernel: &impl Kernel, fact: &HostFact, recorded: &[u8]) -> Option<Value> {
         match fact.kind {
             fact_kind::KERNEL_FILE | fact_kind::USER if fact.of == WITHOUT_HOME && found::has_home(kernel) => {
-                Some(Value::recorded(recorded))
+                Some(Value::from_recorded(recorded))
             }
-            fact_kind::KERNEL_FILE => Value::of_kernel_file(kernel, path(fact, recorded)?),
-            fact_kind::FOUND => Value::found(kernel, path(fact, recorded)?),
-            kind => Value::ask(kernel, kind, fact.of),
+            fact_kind::KERNEL_FILE => Value::read_kernel_file(kernel, recorded_path(fact, recorded)?),
+            fact_kind::FOUND => Value::find(kernel, recorded_path(fact, recorded)?),
+            kind => Value::read(kernel, kind, fact.of),
         }
     }
 
     /// The text.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+
+    fn shown(&self) -> Lossy<'_> {
+        Lossy(self.bytes())
     }
 
     fn fill(&mut self, kernel: &impl Kernel, kind: u32, of: u32) -> Option<()> {
@@ -177,7 +248,8 @@ impl Value {
             },
             fact_kind::TERMINAL if kernel.window(of).is_some() => self.push(b"a terminal"),
             fact_kind::TERMINAL => self.push(NO_TERMINAL),
-            fact_kind::UMASK => self.push_text(format_args!("{:04o}", kernel.umask())),
+            fact_kind::UMASK => self.push_text(format_args!("{:04o}", kernel.umask()?)),
+            fact_kind::NICE => self.push_own_field(kernel, 19)?,
             fact_kind::CWD => {
                 let mut buffer = [0; 4096];
                 let size = kernel.cwd(&mut buffer);
@@ -203,11 +275,21 @@ impl Value {
         let _ = self.write_fmt(text);
     }
 
-    /// The first line of a file; nothing where it cannot be read.
+    /// Appends the first line of a file; nothing if it cannot be read.
     fn push_file(&mut self, kernel: &impl Kernel, path: &[u8]) {
         let mut buffer = [0; 1024];
         let size = kernel.read(path, &mut buffer).unwrap_or(0);
         self.push(buffer[..size].split(|&byte| byte == b'\n').next().unwrap_or(b""));
+    }
+
+    /// Appends the field of this number in the process' own stat file, see proc_pid_stat(5).
+    fn push_own_field(&mut self, kernel: &impl Kernel, number: usize) -> Option<()> {
+        let mut buffer = [0; 1024];
+        let size = kernel.read(b"/proc/self/stat\0", &mut buffer)?;
+        // The second field, the name in parentheses, may contain spaces and parentheses.
+        let name_end = buffer[..size].iter().rposition(|&byte| byte == b')')?;
+        self.push(buffer[name_end..size].split(|&byte| byte == b' ').nth(number - 2)?);
+        Some(())
     }
 
     fn push_limit(&mut self, limit: u64) {
@@ -217,7 +299,7 @@ impl Value {
         }
     }
 
-    /// `0-3,8`.
+    /// Appends a list such as `0-3,8`.
     fn push_affinity(&mut self, kernel: &impl Kernel) -> Option<()> {
         let mut mask = [0; 1024];
         let size = kernel.affinity(&mut mask)?;
@@ -250,45 +332,22 @@ impl Write for Value {
     }
 }
 
-/// The first fact that is not what the image recorded. Fails for tables that are damaged.
-pub fn compare(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostFact>, Error> {
-    compare_kinds(tables, kernel, |_| true)
-}
-
-/// The same of facts about terminals alone.
-pub fn compare_terminals(tables: &Tables<'_>, kernel: &impl Kernel) -> Result<Option<HostFact>, Error> {
-    compare_kinds(tables, kernel, is_of_terminal)
-}
-
-/// Whether facts of this kind are about the terminal of a start.
+/// Whether facts of this kind are about the start's terminal.
 pub fn is_of_terminal(kind: u32) -> bool {
     [fact_kind::TERMINAL, fact_kind::WINDOW].contains(&kind)
 }
 
-fn compare_kinds(
-    tables: &Tables<'_>,
-    kernel: &impl Kernel,
-    counts: impl Fn(u32) -> bool,
-) -> Result<Option<HostFact>, Error> {
-    for fact in tables.rows::<HostFact>(Section::Facts)? {
-        if counts(fact.kind) && !is_unchanged(&fact, tables.text(fact.value)?, kernel) {
-            return Ok(Some(fact));
-        }
-    }
-    Ok(None)
-}
-
-/// Not inlined: the buffer for the longest answers would make the stack of every start larger, also where no fact was read.
+/// Not inlined: the buffer for the longest text would enlarge the stack of every start, even if no fact was read.
 #[inline(never)]
 fn is_unchanged(fact: &HostFact, recorded: &[u8], kernel: &impl Kernel) -> bool {
     if fact.kind == fact_kind::SEARCHED {
-        return Value::of_obstacle(kernel, recorded).is_none();
+        return Value::read_obstacle(kernel, recorded).is_none();
     }
-    Value::now(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
+    Value::read_again(kernel, fact, recorded).is_some_and(|now| now.bytes() == recorded)
 }
 
-/// The kinds, by the words that freezer and front ends note them with.
-pub fn kind(word: &[u8]) -> Option<u32> {
+/// The kind of a fact, by its word in the events of freezer and front ends.
+pub fn kind_from_word(word: &[u8]) -> Option<u32> {
     Some(match word {
         b"hostname" => fact_kind::HOSTNAME,
         b"kernel" => fact_kind::KERNEL,
@@ -302,30 +361,19 @@ pub fn kind(word: &[u8]) -> Option<u32> {
         b"cwd" => fact_kind::CWD,
         b"terminal" => fact_kind::TERMINAL,
         b"umask" => fact_kind::UMASK,
+        b"nice" => fact_kind::NICE,
         _ => return None,
     })
 }
 
-/// Of which file of the kernel's a fact tells, or what was looked for. None for other kinds, and for a record that is damaged.
-pub fn path<'a>(fact: &HostFact, recorded: &'a [u8]) -> Option<&'a [u8]> {
+/// The file of the kernel that a fact is about, or the name that was looked for. None for other kinds, and if the
+/// record is damaged.
+pub fn recorded_path<'a>(fact: &HostFact, recorded: &'a [u8]) -> Option<&'a [u8]> {
     let end = recorded.windows(2).rposition(|pair| pair == b": ")?;
     matches!(fact.kind, fact_kind::KERNEL_FILE | fact_kind::FOUND).then_some(&recorded[..end])
 }
 
-/// What has changed where the boot saw whether a standard stream is a terminal, in words. None for other facts.
-pub fn change_of_terminal(fact: &HostFact, recorded: &[u8]) -> Option<&'static str> {
-    let was_none = recorded == NO_TERMINAL;
-    (fact.kind == fact_kind::TERMINAL).then_some(match (fact.of, was_none) {
-        (0, true) => "stale: standard input is a terminal; it was none when the image was made",
-        (0, false) => "stale: standard input is no terminal; it was one when the image was made",
-        (1, true) => "stale: standard output is a terminal; it was none (a pipe, a file) when the image was made",
-        (1, false) => "stale: standard output is no terminal; it was one when the image was made",
-        (_, true) => "stale: standard error is a terminal; it was none (a pipe, a file) when the image was made",
-        (_, false) => "stale: standard error is no terminal; it was one when the image was made",
-    })
-}
-
-/// What a fact is about, for people.
+/// The name of a fact in messages.
 pub fn name(kind: u32, of: u32) -> &'static str {
     match (kind, of) {
         (fact_kind::HOSTNAME, _) => "hostname",
@@ -340,13 +388,14 @@ pub fn name(kind: u32, of: u32) -> &'static str {
         (fact_kind::WINDOW, 1) => "size of the terminal at standard output",
         (fact_kind::WINDOW, _) => "size of the terminal at standard error",
         (fact_kind::CWD, _) => "current directory",
-        (fact_kind::TERMINAL, 0) => "standard input, a terminal or not",
-        (fact_kind::TERMINAL, 1) => "standard output, a terminal or not",
-        (fact_kind::TERMINAL, _) => "standard error, a terminal or not",
+        (fact_kind::TERMINAL, 0) => "standard input",
+        (fact_kind::TERMINAL, 1) => "standard output",
+        (fact_kind::TERMINAL, _) => "standard error",
         (fact_kind::UMASK, _) => "umask",
+        (fact_kind::NICE, _) => "nice value",
         (fact_kind::KERNEL_FILE, _) => "file of the kernel",
-        (fact_kind::FOUND, _) => "what was looked for along a variable",
-        (fact_kind::SEARCHED, _) => "names that no directory of a variable may have",
+        (fact_kind::FOUND, _) => "look-up",
+        (fact_kind::SEARCHED, _) => "look-ups without a result",
         _ => "a fact that this version does not know",
     }
 }

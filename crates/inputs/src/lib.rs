@@ -1,7 +1,9 @@
-//! What an image depends on: facts about machine, environment and files, and how they are compared.
+//! The inputs of an image: machine, environment, facts, files and directories, and how they are compared.
 //!
-//! The freezer records these facts, the command completes them, the launcher compares them. Everything here
-//! works without an operating system, so that all three use the same code.
+//! Each kind of input has a module with its record, its comparison and its messages. [`differences`] runs all of them,
+//! and decides for everyone whether an image is stale. The crate needs neither an operating system nor a heap, so the
+//! command shares it with the launcher, which runs below any library; both implement the system calls of
+//! [`system::System`] and [`facts::Kernel`].
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
@@ -9,9 +11,19 @@
 mod arch;
 pub mod attributes;
 pub mod cpu;
+pub mod differences;
+pub mod directories;
 pub mod environment;
+mod errno;
 pub mod facts;
+pub mod files;
 pub mod lookups;
 pub mod on_stale;
 pub mod place;
 pub mod secret;
+pub mod system;
+mod words;
+
+pub use differences::Difference;
+pub use errno::Errno;
+pub use words::Words;

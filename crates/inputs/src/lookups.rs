@@ -1,43 +1,45 @@
-//! Files that the whole machine shares: what a program has looked up in them, and the digest of the answer. A package that is installed or a
-//! user who is added changes such a file, and hardly ever an answer.
+//! Files that the whole machine shares: a program's look-ups in them, and the digests of the answers. Installing a
+//! package or adding a user changes such a file, but hardly ever an answer.
 //!
-//! The files may be damaged, or of a form that is not known here: then there is no answer, and the whole content counts.
+//! If a file is damaged or has an unknown form, a look-up has no answer, and the whole content counts.
 
 use image::{lookup_kind, ContentDigest};
 
-/// Tables that the C library looks lines up in, opening them anew each time.
-pub const TABLES: [&str; 2] = ["/etc/passwd", "/etc/group"];
+/// Tables in which the C library looks up lines. It opens them anew for each look-up.
+pub const TABLES: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/services", "/etc/protocols"];
 
-/// Where the C library looks for locales before it looks for folders of their names beside it.
+/// The archive in which the C library looks for a locale before it looks for a directory of that name.
 pub const LOCALE_ARCHIVE: &str = "/usr/lib/locale/locale-archive";
 
-/// The digest of the answer that a look-up finds in this content. None where the content is not understood.
+/// The digest of a look-up's answer in this content. None if the content has an unknown form.
 pub fn answer(kind: u32, lookup: &[u8], content: &[u8]) -> Option<[u8; 16]> {
     match kind {
         lookup_kind::LIBRARY => LoaderCache::parse(content)?.answer(lookup),
         lookup_kind::NAME => Some(lines(content, |fields| fields.next() == Some(lookup))),
         lookup_kind::LOCALE => locale(content, lookup),
         lookup_kind::NUMBER => Some(lines(content, |fields| is_number(fields.nth(2), lookup))),
+        lookup_kind::ENTRY => Some(entries(content, lookup)),
         _ => None,
     }
 }
 
-/// What has changed when an answer is another one, for people: to be followed by what was looked up.
-pub fn difference(kind: u32) -> &'static str {
+/// The message about a changed answer; the text that was looked up follows.
+pub fn change_message(kind: u32) -> &'static str {
     match kind {
         lookup_kind::LIBRARY => {
-            "stale: the dynamic loader finds this library elsewhere now, or no longer, or did not before"
+            "stale: the dynamic loader now finds this library elsewhere, or no longer, or for the first time"
         }
-        lookup_kind::LOCALE => "stale: this locale was found in a folder, and is in the archive of locales now",
-        _ => "stale: a table of users or groups says something else of this now",
+        lookup_kind::LOCALE => "stale: the archive of locales now contains this locale, which came from a directory",
+        lookup_kind::ENTRY => "stale: the entry of this service or protocol has changed",
+        _ => "stale: the entry of this user or group has changed",
     }
 }
 
-/// The lines of a table like /etc/passwd that count. Their order counts: the first one is found.
+/// The digest of the lines that count in a table like /etc/passwd. Order matters: the first match is found.
 fn lines<'a>(content: &'a [u8], counts: impl Fn(&mut dyn Iterator<Item = &'a [u8]>) -> bool) -> [u8; 16] {
     let mut digest = ContentDigest::default();
     for line in content.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_start) {
-        // Lines that start with + or - stand for those of other sources.
+        // A line that starts with + or - refers to other sources.
         if counts(&mut line.split(|&byte| byte == b':')) || matches!(line.first(), Some(b'+' | b'-')) {
             digest.update(line);
             digest.update(b"\n");
@@ -46,20 +48,38 @@ fn lines<'a>(content: &'a [u8], counts: impl Fn(&mut dyn Iterator<Item = &'a [u8
     digest.finish()
 }
 
-/// Whether a field holds a number, or what may be taken for any.
-fn is_number(field: Option<&[u8]>, wanted: &[u8]) -> bool {
-    let Some(field) = field else { return false };
-    if field.is_empty() || !field.iter().all(u8::is_ascii_digit) {
-        return true;
+/// The digest of the lines in a table like /etc/services (services(5), protocols(5)) that contain this name, alias or
+/// number. Order matters: the first match is found.
+fn entries(content: &[u8], wanted: &[u8]) -> [u8; 16] {
+    let mut digest = ContentDigest::default();
+    for line in content.split(|&byte| byte == b'\n') {
+        let entry = line.split(|&byte| byte == b'#').next().unwrap_or_default();
+        let mut words = entry.split(|byte| byte.is_ascii_whitespace() || matches!(byte, b'/' | b','));
+        if words.any(|word| without_zeros(word) == without_zeros(wanted)) {
+            digest.update(entry);
+            digest.update(b"\n");
+        }
     }
-    let zeros = field.iter().take_while(|&&byte| byte == b'0').count().min(field.len() - 1);
-    &field[zeros..] == wanted
+    digest.finish()
 }
 
-/// The names under which an archive of locales has one (glibc's locarchive.h). An empty content is that of an archive that is not there.
+/// Whether a field is the wanted number, or is malformed, so that it may be read as any.
+fn is_number(field: Option<&[u8]>, wanted: &[u8]) -> bool {
+    let Some(field) = field else { return false };
+    field.is_empty() || !field.iter().all(u8::is_ascii_digit) || without_zeros(field) == wanted
+}
+
+/// A number without leading zeros. Any other text has none.
+fn without_zeros(text: &[u8]) -> &[u8] {
+    let zeros = text.iter().take_while(|&&byte| byte == b'0').count().min(text.len().saturating_sub(1));
+    &text[zeros..]
+}
+
+/// The digest of the names under which a locale archive (glibc's locarchive.h) has a locale. An empty content stands
+/// for a missing archive.
 fn locale(content: &[u8], wanted: &[u8]) -> Option<[u8; 16]> {
     const MAGIC: usize = 0xde02_0109;
-    /// Size of an entry (bytes), and where in it the place of a name is; 0 for an entry that is free.
+    /// Size of an entry (bytes), and the position in it of the name's offset, which is 0 for a free entry.
     const ENTRY: usize = 12;
     const NAME: usize = 4;
     let mut digest = ContentDigest::default();
@@ -83,8 +103,8 @@ fn locale(content: &[u8], wanted: &[u8]) -> Option<[u8; 16]> {
     Some(digest.finish())
 }
 
-/// Whether two names may stand for one locale: `C.UTF-8` and `C.utf8`. Case and what is no letter or digit do not count, so there are more
-/// such names than the C library tries.
+/// Whether two names may mean the same locale, such as `C.UTF-8` and `C.utf8`. Only letters and digits count, without
+/// case, so this matches more names than the C library tries.
 fn is_locale(one: &[u8], other: &[u8]) -> bool {
     let letters = |name: &[u8], place: usize| {
         name.iter().filter(|byte| byte.is_ascii_alphanumeric()).nth(place).map(u8::to_ascii_lowercase)
@@ -92,31 +112,31 @@ fn is_locale(one: &[u8], other: &[u8]) -> bool {
     (0..=one.len().max(other.len())).all(|place| letters(one, place) == letters(other, place))
 }
 
-/// The cache in which the dynamic loader looks libraries up, as glibc's ldconfig writes it (dl-cache.h): by itself, or behind one of an
-/// older form.
+/// The cache in which the dynamic loader looks up libraries, as glibc's ldconfig writes it (dl-cache.h): alone, or
+/// behind a cache of the older form.
 pub struct LoaderCache<'a> {
-    /// From the head on, by which all places are counted.
+    /// The cache from its header on; offsets are relative to the header.
     bytes: &'a [u8],
-    /// How many entries there are.
+    /// Number of entries.
     count: usize,
 }
 
 const OLD_MAGIC: &[u8] = b"ld.so-1.7.0\0";
-/// Sizes of the old head and of its entries (bytes).
+/// Sizes of the old header and of its entries (bytes).
 const OLD_HEAD: usize = 16;
 const OLD_ENTRY: usize = 12;
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
-/// Sizes of the head and of an entry (bytes).
+/// Sizes of the header and of an entry (bytes).
 const HEAD: usize = 48;
 const ENTRY: usize = 24;
-/// A bit of an entry's hwcap: the rest is the number of a name that is part of the path, too.
+/// A bit of an entry's hwcap: the rest is the number of a name that is also part of the path.
 const EXTENSION: u64 = 1 << 62;
 
-/// What the cache knows of one library: there may be several entries, for several kinds of machines.
+/// An entry for a library. A library may have several, for several kinds of machines.
 pub struct Entry<'a> {
-    /// The name by which the library is looked up.
+    /// The name that is looked up.
     pub name: &'a [u8],
-    /// Where it is.
+    /// The path of the library.
     pub path: &'a [u8],
     flags: [u8; 4],
     version: [u8; 4],
@@ -124,7 +144,7 @@ pub struct Entry<'a> {
 }
 
 impl<'a> LoaderCache<'a> {
-    /// None for what is no such cache, or of another byte order.
+    /// Parses a cache. None if it is not one, or has another byte order.
     pub fn parse(bytes: &'a [u8]) -> Option<LoaderCache<'a>> {
         let bytes = match bytes.starts_with(OLD_MAGIC) {
             true => {
@@ -133,14 +153,14 @@ impl<'a> LoaderCache<'a> {
             }
             false => bytes,
         };
-        // 0: written before there was such a mark; 2: little endian.
+        // 0: written before this mark existed; 2: little endian.
         let is_known = bytes.starts_with(MAGIC) && matches!(bytes.get(28)? & 3, 0 | 2);
         let count = number(bytes, 20)?;
         let end = count.checked_mul(ENTRY)?.checked_add(HEAD)?;
         (is_known && end <= bytes.len()).then_some(LoaderCache { bytes, count })
     }
 
-    /// All entries, in the order in which the loader goes through them; None for one that is damaged.
+    /// All entries, in the order in which the loader tries them; None for a damaged one.
     pub fn entries(&self) -> impl Iterator<Item = Option<Entry<'a>>> + '_ {
         (0..self.count).map(|index| {
             let entry = &self.bytes[HEAD + index * ENTRY..][..ENTRY];
@@ -187,7 +207,7 @@ mod tests {
 
     use super::*;
 
-    /// A cache with these entries: name, path and hwcap.
+    /// A cache of these entries: name, path and hwcap.
     fn cache(entries: &[(&str, &str, u64)]) -> Vec<u8> {
         let mut strings: Vec<u8> = Vec::new();
         let mut rows: Vec<u8> = Vec::new();
@@ -249,7 +269,7 @@ mod tests {
     fn what_is_damaged_has_no_answer() {
         let whole = cache(&[SSL, ZLIB, FAST]);
         assert!((0..whole.len()).all(|size| asked(&whole[..size], "libz.so.1").is_none()));
-        // Any bytes at all: an answer or none.
+        // Arbitrary bytes give an answer or none, and never a panic.
         let mut random = fastrand(7);
         for _ in 0..20_000 {
             let mut spoilt = whole.clone();
@@ -298,7 +318,7 @@ mod tests {
         assert_eq!(asked("C.UTF-8", b"anything else, and long enough to hold a head"), None);
     }
 
-    /// Numbers that look random.
+    /// Pseudorandom numbers.
     fn fastrand(mut seed: u64) -> impl FnMut() -> u64 {
         move || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -320,7 +340,7 @@ mod tests {
         }
         assert_ne!(of(name, "ann", old), of(name, "ann", &old.replace("/home/ann", "/srv/ann")));
         assert_ne!(of(name, "ann", old), of(name, "ann", &["+::::::\n", old].concat()));
-        // As the C library reads them.
+        // The C library accepts these.
         for odd in [" ann:x:8:8::/:", "ann:x:8:8::/:"] {
             assert_ne!(of(name, "ann", old), of(name, "ann", &[odd, "\n", old].concat()), "{odd}");
         }

@@ -1,25 +1,25 @@
-//! `SNAPBOOT_ON_STALE`: what the user wants of an image that is not used.
+//! `SNAPBOOT_ON_STALE`: what to do if an image cannot be used.
 //!
-//! An unknown value is no error, since the ordinary start would not have had one: it is taken for the default, and said where
-//! somebody wants to know (SNAPBOOT_LOG, `snapboot check`, `snapboot inspect --why`).
+//! An unknown value counts as the default and is no error, since the ordinary start would not have one. SNAPBOOT_LOG,
+//! `snapboot check` and `snapboot inspect --why` report it.
 
-/// Name of the variable.
+/// The name of the variable.
 pub const NAME: &str = "SNAPBOOT_ON_STALE";
 
-/// What the variable says.
+/// The value of the variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnStale<'a> {
-    /// `fallback`, empty or not set: run the original command.
+    /// `fallback`, empty or unset: run the original command.
     Fallback,
-    /// `error`: say why, and end with a status that tells.
+    /// `error`: report the reason and exit with a status of its own.
     Error,
-    /// Anything else, which counts as `fallback`.
+    /// Any other value, which counts as `fallback`.
     Unknown(&'a [u8]),
 }
 
 impl<'a> OnStale<'a> {
-    /// Reads the variable's value; None when it is not set.
-    pub fn of(value: Option<&'a [u8]>) -> Self {
+    /// Parses the variable's value; None if it is unset.
+    pub fn parse(value: Option<&'a [u8]>) -> Self {
         match value {
             None | Some(b"" | b"fallback") => OnStale::Fallback,
             Some(b"error") => OnStale::Error,
@@ -34,10 +34,10 @@ mod tests {
 
     #[test]
     fn unknown_values_are_told_apart() {
-        assert_eq!(OnStale::of(None), OnStale::Fallback);
-        assert_eq!(OnStale::of(Some(b"")), OnStale::Fallback);
-        assert_eq!(OnStale::of(Some(b"fallback")), OnStale::Fallback);
-        assert_eq!(OnStale::of(Some(b"error")), OnStale::Error);
-        assert_eq!(OnStale::of(Some(b"Error")), OnStale::Unknown(b"Error"));
+        assert_eq!(OnStale::parse(None), OnStale::Fallback);
+        assert_eq!(OnStale::parse(Some(b"")), OnStale::Fallback);
+        assert_eq!(OnStale::parse(Some(b"fallback")), OnStale::Fallback);
+        assert_eq!(OnStale::parse(Some(b"error")), OnStale::Error);
+        assert_eq!(OnStale::parse(Some(b"Error")), OnStale::Unknown(b"Error"));
     }
 }

@@ -1,14 +1,15 @@
-//! What counts of the kernel's files that tell where a process lives: its control groups and its mounts.
+//! The kernel's files about where a process runs: its control groups and its mounts.
 //!
-//! Each login, container and boot gives some things in them other names or numbers, which no program goes by. [`Sieve`] leaves these out, and
-//! [`own_scope`] finds a file of the control group of this session where an image has recorded that of another.
+//! Each login, container and boot of the machine changes some names and numbers in them, on which no program depends.
+//! [`Sieve`] omits these, and [`own_scope`] maps a file of the recorded session's control group to that of this
+//! session.
 
 use image::ContentDigest;
 
-/// Longest line that is looked into (bytes). A longer one counts as it is.
+/// Longest line that is parsed (bytes). A longer one counts as a whole.
 const MAX: usize = 2048;
 
-/// Which of the files it is.
+/// The files with their own rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     ControlGroups,
@@ -17,7 +18,7 @@ enum Kind {
     Other,
 }
 
-/// A digest of what counts in a file: takes its bytes as they are read, and leaves out what does not count.
+/// Computes the digest of what counts in a file, from its bytes as they are read.
 pub struct Sieve {
     kind: Kind,
     digest: ContentDigest,
@@ -27,8 +28,8 @@ pub struct Sieve {
 }
 
 impl Sieve {
-    /// For the file of this path, with or without a NUL.
-    pub fn of(path: &[u8]) -> Sieve {
+    /// A sieve for the file at this path, with or without a NUL.
+    pub fn for_path(path: &[u8]) -> Sieve {
         let kind = match path.strip_suffix(b"\0").unwrap_or(path) {
             b"/proc/self/cgroup" => Kind::ControlGroups,
             b"/proc/self/mountinfo" => Kind::MountInfo,
@@ -81,8 +82,9 @@ impl Sieve {
     }
 }
 
-/// A line of control groups, or a path of one, without what is named anew each time: systemd's scopes (`session-5.scope`) and transient
-/// services keep the beginning of their names, and what is a long number (of a container) is left out.
+/// Writes a line of control groups, or the path of one, without the parts that change: of systemd's scopes
+/// (`session-5.scope`) and transient services only the beginning of the name counts, of a long number (a container)
+/// nothing.
 fn control_group(line: &[u8], mut write: impl FnMut(&[u8])) {
     for part in line.split_inclusive(|&byte| byte == b'/') {
         let (name, slash) = part.split_at(part.len() - usize::from(part.ends_with(b"/")));
@@ -105,9 +107,9 @@ fn is_named_anew(name: &[u8]) -> bool {
     is_number || is_transient && name.contains(&b'-')
 }
 
-/// A line of mounts: these fields, of the field of options those that are mere words, and what comes behind the hyphen, but for the
-/// last. Numbers of mounts and devices, and sizes and places behind them, are other ones after each boot of the machine and in each
-/// container. Not at all counts what comes and goes with the sessions of users and with services.
+/// Adds a line of mounts: these fields, the options without a value, and all but the last field behind the hyphen. The
+/// rest (mount and device numbers, sizes, paths) differs after each boot of the machine and in each container. Mounts
+/// that come and go with user sessions and services are omitted.
 fn mount(line: &[u8], fields: &[usize], options: usize, digest: &mut ContentDigest) {
     const PASSING: [&[u8]; 2] = [b"/run/user/", b"/run/credentials/"];
     let words = || line.strip_suffix(b"\n").unwrap_or(line).split(|&byte| byte == b' ');
@@ -129,8 +131,9 @@ fn mount(line: &[u8], fields: &[usize], options: usize, digest: &mut ContentDige
 /// Where control groups are mounted.
 const GROUPS: &[u8] = b"/sys/fs/cgroup";
 
-/// The path of a file in this session's own scope, for the path of the same file in the scope that an image has recorded, both without a NUL. `own`:
-/// the content of /proc/self/cgroup. None where the path is not in a scope, or this process is not in one that is named alike.
+/// The path of a file in this session's own scope, given its path in the recorded session's scope, both without a NUL.
+/// `own` is the content of /proc/self/cgroup. None if the path is not in a scope, or if this process is not in a scope
+/// of the same kind.
 pub fn own_scope<'a>(path: &'a [u8], own: &'a [u8]) -> Option<[&'a [u8]; 3]> {
     let recorded = path.strip_prefix(GROUPS)?;
     let own = own.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::"))?;
@@ -139,7 +142,7 @@ pub fn own_scope<'a>(path: &'a [u8], own: &'a [u8]) -> Option<[&'a [u8]; 3]> {
     (key(recorded) == key(own)).then_some([GROUPS, own, rest])
 }
 
-/// Where the first component ends that is named anew.
+/// The end of the first component whose name changes.
 fn end_of_scope(path: &[u8]) -> Option<usize> {
     let mut end = 0;
     path.split(|&byte| byte == b'/').find_map(|name| {
@@ -161,8 +164,8 @@ mod tests {
     use super::*;
 
     fn digest(path: &str, content: &str) -> [u8; 16] {
-        let mut sieve = Sieve::of(path.as_bytes());
-        // In pieces, as files are read.
+        let mut sieve = Sieve::for_path(path.as_bytes());
+        // Pieces, as a file is read.
         content.as_bytes().chunks(7).for_each(|piece| sieve.update(piece));
         sieve.finish()
     }

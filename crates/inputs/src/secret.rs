@@ -1,25 +1,26 @@
-//! What an image compares of a secret variable: never its value, only that it is set, and what of an address is no secret.
+//! How a secret variable is compared: never by its value, only by whether it is set, and by the parts of an address
+//! that are not secret.
 //!
-//! The boot had a made-up value in the secret's place, and a thaw puts the real one there. So any value fits, as long as it has the same
-//! parts: an address is compared without its user and its password, whose places are exchanged one by one.
+//! The boot had a placeholder for the secret, and a thaw puts the real value in its place. So any value of the same
+//! form fits: an address is compared without its user and password, which are replaced one by one.
 
-/// An address with somebody's name, and maybe a password: `BEFORE://USER:PASSWORD@AFTER`.
+/// An address with a user and maybe a password: `BEFORE://USER:PASSWORD@AFTER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address<'a> {
     /// The scheme, with `://`.
     pub before: &'a [u8],
-    /// The user; may be empty where there is a password.
+    /// The user; may be empty if there is a password.
     pub user: &'a [u8],
     /// The password, if there is one.
     pub password: Option<&'a [u8]>,
-    /// What follows, from the `@` on.
+    /// The rest, from the `@` on.
     pub after: &'a [u8],
 }
 
-/// Words in the query of an address that announce another secret.
+/// Words in the query of an address that indicate another secret.
 const IN_QUERY: [&[u8]; 5] = [b"pass", b"pwd", b"token", b"secret", b"key="];
 
-/// Beginnings of tokens that say whose they are, and how long such a token is at least.
+/// Prefixes of tokens that name their issuer, and the minimum length of such a token.
 const PREFIXES: [(&str, usize); 34] = [
     ("ghp_", 20),
     ("gho_", 20),
@@ -57,15 +58,15 @@ const PREFIXES: [(&str, usize); 34] = [
     ("https://hooks.slack.com/services/", 40),
 ];
 
-/// The beginning of a token that says whose it is, with which a made-up one begins, too.
+/// The prefix of a token that names its issuer. A placeholder starts with the same prefix.
 pub fn known_prefix(value: &[u8]) -> &'static [u8] {
     let fits = |(prefix, size): &&(&str, usize)| value.starts_with(prefix.as_bytes()) && value.len() >= *size;
     PREFIXES.iter().find(fits).map_or(b"", |(prefix, _)| prefix.as_bytes())
 }
 
 impl<'a> Address<'a> {
-    /// Takes a value apart. None for what is no address, has no user, or has a second secret behind it.
-    pub fn of(value: &'a [u8]) -> Option<Address<'a>> {
+    /// Parses an address. None if the value is not an address, has no user, or contains a second secret.
+    pub fn parse(value: &'a [u8]) -> Option<Address<'a>> {
         let slashes = value.windows(3).position(|three| three == b"://")?;
         let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+.-".contains(byte);
         if slashes == 0 || !value[..slashes].iter().all(is_scheme) {
@@ -86,21 +87,21 @@ impl<'a> Address<'a> {
         (!has_more && !is_empty).then_some(Address { before, user, password, after })
     }
 
-    /// User and password, as far as they are there and not empty.
+    /// User and password, without those that are missing or empty.
     pub fn parts(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         [Some(self.user), self.password].into_iter().flatten().filter(|part| !part.is_empty())
     }
 }
 
-/// What is compared of a value, as a digest. `with_form`: its length and the kinds of its characters, too.
+/// The digest of the parts that are compared. `with_form` includes the length and the kinds of characters.
 pub fn outline(value: &[u8], with_form: bool) -> [u8; 16] {
     let mut digest = image::ContentDigest::default();
-    match Address::of(value) {
+    match Address::parse(value) {
         Some(address) => {
             digest.update(b"address");
             digest.update(address.before);
             for part in [Some(address.user), address.password] {
-                // Whether its characters stand for themselves matters to whoever takes the address apart.
+                // A program that parses the address decodes escaped characters.
                 digest.update(match part {
                     None => b"-",
                     Some([]) => b"0",
@@ -123,7 +124,7 @@ pub fn outline(value: &[u8], with_form: bool) -> [u8; 16] {
     digest.finish()
 }
 
-/// Of which kinds the characters of a value are, in bits.
+/// The kinds of characters in a value, one bit each.
 fn form(value: &[u8]) -> u8 {
     let kind = |byte: &u8| match byte {
         b'0'..=b'9' => 1,
@@ -165,10 +166,10 @@ mod tests {
         ] {
             assert!(!alike("db://u:p@h:1/n?x=1", other), "{other}");
         }
-        assert_eq!(Address::of(b"db://h/n"), None);
-        assert_eq!(Address::of(b"db://u:p@h/n?sslpassword=x"), None, "all of it is taken for a secret");
-        assert_eq!(Address::of(b"db://u:p@h,db://u:p@i"), None);
-        assert_eq!(Address::of(b"https://key@host/1").unwrap().parts().count(), 1);
+        assert_eq!(Address::parse(b"db://h/n"), None);
+        assert_eq!(Address::parse(b"db://u:p@h/n?sslpassword=x"), None, "all of it is taken for a secret");
+        assert_eq!(Address::parse(b"db://u:p@h,db://u:p@i"), None);
+        assert_eq!(Address::parse(b"https://key@host/1").unwrap().parts().count(), 1);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Finds the other parts of Snapboot, relative to this command, never by a built-in path.
 //!
-//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, made by `make install`, the wheel and
-//! the gem; and a source tree with the launcher and the freezer beside `target/PROFILE/snapboot`, and the front ends at the top.
+//! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, made by `make
+//! install`, the wheel and the gem; and a source tree with the launcher and the freezer beside
+//! `target/PROFILE/snapboot`, and the front ends at the top.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -32,7 +33,7 @@ impl Installation {
     /// Finds the installation that the running command belongs to.
     pub fn find() -> Result<Self> {
         let command = std::env::current_exe().map_err(|error| {
-            Failure::failed(format!("cannot tell where snapboot itself lies: {error}. Mount /proc."))
+            Failure::failed(format!("cannot find out where snapboot itself is installed: {error}. Mount /proc."))
         })?;
         let directory = command.parent().unwrap_or(Path::new("/"));
         let installed = directory.parent().unwrap_or(directory).join("libexec/snapboot");
@@ -85,7 +86,8 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/archive/run.rb"), "Ruby front end")
     }
 
-    /// The module with which `snapboot run` switches on Python's boot archive: `sitecustomize`, in a directory of its own.
+    /// The module with which `snapboot run` switches on Python's boot archive: `sitecustomize`, in a directory of its
+    /// own.
     pub fn python_run(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/archive/run/sitecustomize.py"), "Python front end")
     }
@@ -108,7 +110,8 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/explain/run.rb"), "Ruby front end")
     }
 
-    /// The module with which Python records where the time of its start goes: `sitecustomize`, in a directory of its own.
+    /// The module with which Python records where the time of its start goes: `sitecustomize`, in a directory of its
+    /// own.
     pub fn python_explain(&self) -> Result<PathBuf> {
         part(self.front_ends.join("python/snapboot/explain/run/sitecustomize.py"), "Python front end")
     }
@@ -129,8 +132,8 @@ impl Installation {
         vec![self.native.join(FREEZER), front_end("python/snapboot"), front_end("ruby/lib/snapboot")]
     }
 
-    /// Replaces the main script in a Ruby that has none while it is frozen. Its name is made too long for any CRuby to embed in a string
-    /// object (640 bytes), because the front end has to exchange the buffer.
+    /// Replaces the main script in a Ruby that has none while it is frozen. Its name is made too long for any CRuby to
+    /// embed in a string object (640 bytes), because the front end has to exchange the buffer.
     pub fn ruby_main_script(&self) -> Result<PathBuf> {
         let directory = self.front_ends.join("ruby/lib/snapboot");
         part(directory.join("stand_in_for_main.rb"), "Ruby front end")?;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use failure::{Failure, Result};
 
-/// RUBYOPT that requires `set_up`, before the present options. `noting`: the file that records the start, which stays in front if it is
-/// there.
+/// RUBYOPT that requires `set_up`, before the present options. `noting`: the file that records the start, which stays
+/// in front if it is there.
 pub fn ruby_option(set_up: &Path, noting: Option<&Path>) -> Result<OsString> {
     if set_up.as_os_str().as_bytes().iter().any(u8::is_ascii_whitespace) {
         return Err(Failure::refusal(format!(
@@ -20,8 +20,8 @@ pub fn ruby_option(set_up: &Path, noting: Option<&Path>) -> Result<OsString> {
     Ok(in_front(required(set_up), std::env::var_os("RUBYOPT"), noting.map(required), " "))
 }
 
-/// PYTHONPATH with the directory of `set_up` before the present ones. None if the file could not restore the value exactly, or if a colon
-/// in the directory would split it. `noting`: see [`ruby_option`].
+/// PYTHONPATH with the directory of `set_up` before the present ones. None if the file could not restore the value
+/// exactly, or if a colon in the directory would split it. `noting`: see [`ruby_option`].
 pub fn python_path(set_up: &Path, noting: Option<&Path>) -> Option<OsString> {
     let before = std::env::var_os("PYTHONPATH");
     let directory_of = |file: &Path| file.parent().unwrap_or(Path::new("/")).as_os_str().to_owned();

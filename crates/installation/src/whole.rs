@@ -1,7 +1,7 @@
 //! Checks whether the parts of this installation are complete: an upgrade may have been interrupted, or a disk full.
 //!
-//! `make install` writes a list of all parts with their sizes. Their contents are not compared: that would take a start longer than the
-//! archive saves.
+//! `make install` writes a list of all parts with their sizes. Their contents are not compared: that would take a start
+//! longer than the archive saves.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -13,14 +13,15 @@ use failure::{Failure, Result};
 
 use crate::AGAIN;
 
-/// The list, in the directory of the parts: a line with the version, and one with size and path for each file. A source tree has none.
+/// The list, in the directory of the parts: a line with the version, and one with size and path for each file. A source
+/// tree has none.
 const LIST: &str = "parts";
 /// From a 64-bit ELF header (see elf(5)): its size, and the offsets of the section headers' offset, size and number.
 const ELF_HEADER: usize = 64;
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
-/// Fails if a part whose path begins with one of these differs in length from its installation, or cannot be read. A library must be
-/// complete in any case.
+/// Fails if a part whose path begins with one of these differs in length from its installation, or cannot be read. A
+/// library must be complete in any case.
 pub fn check(directory: &Path, beginnings: &[&str]) -> Result<()> {
     let list = match fs::read_to_string(directory.join(LIST)) {
         Ok(list) => list,
@@ -67,7 +68,8 @@ pub fn ends_with(path: &Path, end: &str) -> Result<()> {
     }
 }
 
-/// Fails if a program or library was cut off. The kernel and the dynamic linker would map it, and the process would crash.
+/// Fails if a program or library was cut off. The kernel and the dynamic linker would map it, and the process would
+/// crash.
 pub fn check_program(path: &Path) -> Result<()> {
     let is_whole = || {
         let file = File::open(path)?;

@@ -1,9 +1,8 @@
 //! Dependencies of an image that the user may not expect: shown below the summary of a freeze, and by `snapboot
 //! inspect`.
 
-use image::fact_kind;
 use image_file::this_process::ThisProcess;
-use inputs::facts::Value;
+use inputs::facts::{fact_kind, Value};
 
 use crate::environment::Environment;
 use crate::environment_inputs::EnvironmentInputs;
@@ -14,11 +13,11 @@ use crate::reads::{FullEnvironmentRead, Reads};
 /// read by lib.py:3`. `compared` describes what the front end compares itself; `has_preloads` says whether modules were
 /// preloaded.
 pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_preloads: bool) -> Vec<String> {
-    let whole = |place: &str| format!("every variable of the environment, which is read by {}", relative_place(place));
+    let whole = |place: &str| format!("every variable of the environment, read by {}", relative_place(place));
     let wholes = reads.wholes.iter().map(|read| match read {
         FullEnvironmentRead::Read(place) => whole(place),
         FullEnvironmentRead::Passed(program) => {
-            format!("every variable of the environment, in which {program} was started")
+            format!("every variable of the environment, passed to {program}")
         }
     });
     EnvironmentInputs { environment, reads }
@@ -56,7 +55,7 @@ fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
         if !PER_START.contains(&kind) {
             continue;
         }
-        let value = Value::ask(&ThisProcess::FOR_BOOT, kind, of);
+        let value = Value::read(&ThisProcess::FOR_BOOT, kind, of);
         let value = value.as_ref().map_or(&b"?"[..], Value::bytes);
         let who = reader(reads.places.get(&(kind, of)).map(String::as_str));
         let value = String::from_utf8_lossy(value);
@@ -76,6 +75,6 @@ fn facts(reads: &Reads, has_preloads: bool) -> Vec<String> {
 
 const PER_START: [u32; 4] = [fact_kind::CWD, fact_kind::WINDOW, fact_kind::TERMINAL, fact_kind::UMASK];
 /// A boot has no terminal.
-const REMEDY: &str = "; do not preload what asks, if it is to start at a terminal";
+const REMEDY: &str = "; to start it at a terminal, do not preload the code that asks";
 const STARTS_ORDINARY: &str = "; at a terminal it starts the ordinary way";
 const STREAMS: [&str; 3] = ["standard input", "standard output", "standard error"];

@@ -36,9 +36,9 @@ impl<'a> EnvironmentInputs<'a> {
             Finding::new(
                 "secret",
                 format!(
-                    "{name} looks like a secret, and C code of the program reads it while it boots, which may keep it where no thaw can \
-                     put another value; let what reads it be loaded after the freeze point, let the image hold its value with --env {name}, \
-                     or have it taken for unset with --withhold {name}"
+                    "{name} looks like a secret, and C code of the program reads it while it boots, and may keep it where no thaw can \
+                     replace it; load the code that reads it after the freeze point, let the image hold the value with --env {name}, or \
+                     unset it for the boot with --withhold {name}"
                 ),
             )
         })
@@ -54,9 +54,9 @@ impl<'a> EnvironmentInputs<'a> {
                 Finding::new(
                     "secret",
                     format!(
-                        "{name} looks like a secret, and {reader} has read a made-up value of it, with which the program may not boot; let \
-                         what reads it be loaded after the freeze point, let the image hold its value with --env {name}, or have it taken for \
-                         unset with --withhold {name}"
+                        "{name} looks like a secret, and {reader} has read a made-up value of it, with which the program may not boot; \
+                         load the code that reads it after the freeze point, let the image hold the value with --env {name}, or unset it \
+                         for the boot with --withhold {name}"
                     ),
                 )
             })
@@ -187,7 +187,7 @@ impl<'a> EnvironmentInputs<'a> {
     /// The one encoding of all locales that the image serves; None if it serves several.
     pub fn one_text(&self) -> Option<LocaleText> {
         let entries = entries(self.environment);
-        let own = LocaleText::named(entries.iter().map(Vec::as_slice));
+        let own = LocaleText::from_environment(entries.iter().map(Vec::as_slice));
         let is_other = |other: &Option<Vec<u8>>| other.is_none() == (own != LocaleText::C);
         let is_for_several = self.renewed_locale() == Some(presence::LOCALE_OF_UTF8_OR_C)
             || self.reads.locales.iter().any(|(other, _)| is_other(other));
@@ -197,7 +197,7 @@ impl<'a> EnvironmentInputs<'a> {
     /// The locales that the image serves, one of [`presence`]; None if it serves only that of the boot.
     fn renewed_locale(&self) -> Option<u32> {
         let entries = entries(self.environment);
-        let is_utf8 = LocaleText::named(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
+        let is_utf8 = LocaleText::from_environment(entries.iter().map(Vec::as_slice)) == LocaleText::Utf8;
         self.reads.renewals.locale(|name| self.is_read(name), is_utf8)
     }
 
@@ -252,7 +252,7 @@ mod tests {
         let bytes = writer.finish();
         let tables = image::Tables::parse_unchecked_sum(&bytes).unwrap();
         let entries: Vec<&[u8]> = entries.to_vec();
-        let result = inputs::environment::compare(&tables, entries.into_iter()).unwrap().is_none();
+        let result = inputs::environment::first_difference(&tables, entries.into_iter()).unwrap().is_none();
         result
     }
 

@@ -51,7 +51,7 @@ impl Event {
 
     /// Kind and number of a fact; None if the event is not about a fact, or the fact is unknown.
     pub fn fact(&self) -> Option<(u32, u32)> {
-        let kind = (self.kind == Kind::Fact).then(|| inputs::facts::kind(self.subject.as_bytes()));
+        let kind = (self.kind == Kind::Fact).then(|| inputs::facts::kind_from_word(self.subject.as_bytes()));
         kind.flatten().map(|kind| (kind, self.of_number()))
     }
 
@@ -109,7 +109,7 @@ pub(crate) mod tests {
         add(&mut entries, &["other", "program", "A"]);
         let all = Event::parse_all(&entries);
         assert_eq!(all.len(), 2);
-        assert_eq!(all[0].fact(), Some((image::fact_kind::LIMIT, 7)));
+        assert_eq!(all[0].fact(), Some((inputs::facts::fact_kind::LIMIT, 7)));
         assert_eq!((all[0].reader.as_deref(), all[0].place.as_deref()), (Some("/a.py"), Some("/a.py:3")));
         assert!(all[0].is_renewed && !all[1].is_renewed);
         assert_eq!((all[1].phase, all[1].reader.as_deref()), (Phase::Trial, None));

@@ -4,9 +4,8 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
-use image::fact_kind;
 use image_file::info::{Decision, Verdict};
-use inputs::facts::is_of_terminal;
+use inputs::facts::{fact_kind, is_of_terminal};
 use runtime::Language;
 
 use crate::environment::Environment;
@@ -75,8 +74,11 @@ impl Reads {
             return;
         }
         let why = match found.is_empty() {
-            true => "the program only keeps texts with its value, as a boot with another one has shown",
-            false => "what was looked for there counts, and the program only keeps texts with its value, as a boot with another one has shown",
+            true => "the program only keeps texts with the value; a boot with another value showed no other difference",
+            false => {
+                "the program only keeps texts with the value, and its look-ups by the variable are compared; a boot with another value \
+                 showed no other difference"
+            }
         };
         self.decide(name, Verdict::Renewed, why.to_owned());
         self.renewed.insert(variable);
@@ -89,15 +91,15 @@ impl Reads {
         self.by_c.contains(name) || self.variables.get(name).is_some_and(Option::is_some)
     }
 
-    /// Makes only the names count that were looked up along the runtime's search path, because nothing else follows
-    /// from this variable and nothing was found there.
+    /// Drops PYTHONPATH or RUBYLIB as an input: instead, the directories in another value must contain none of `names`,
+    /// which the boot looked up and did not find. Does nothing if the program itself has read the variable.
     pub fn search(&mut self, variable: &'static str, names: BTreeSet<OsString>) {
         if self.asks_for(variable) {
             return;
         }
         self.variables.remove(OsStr::new(variable));
-        let why = "nothing that the boot looked up is in its directories, and that is compared; nothing else follows from it, as a boot with \
-                   another value has shown";
+        let why = "its directories must not contain what the boot looked up and did not find; a boot with another value showed no other \
+                   difference";
         self.decide(variable, Verdict::Renewed, why.to_owned());
         self.searched = Some(Searched { variable, names });
     }
@@ -105,7 +107,7 @@ impl Reads {
     /// Has a thaw renew the current directory; look-ups in it follow the start.
     pub fn renew_folder(&mut self) {
         self.facts.retain(|fact| *fact != (fact_kind::CWD, 0));
-        let why = "the program only keeps texts with its path, as a boot in another one has shown";
+        let why = "the program only keeps texts with the path; a boot in another directory showed no other difference";
         self.decide(FOLDER, Verdict::Renewed, why.to_owned());
     }
 
@@ -117,12 +119,12 @@ impl Reads {
             return;
         }
         self.facts.retain(|fact| *fact != own);
-        let (what, why) = match name {
-            HOST => ("the name of the host", "with it"),
-            _ => ("the kernel's version", "with its release"),
+        let what = match name {
+            HOST => "the name of the host",
+            _ => "the kernel's version",
         };
-        let why = format!("the program only keeps texts {why}, as a boot that was told of another one has shown");
-        self.decide(what, Verdict::Renewed, why);
+        let why = "the program only keeps texts with it; a boot with another one showed no other difference";
+        self.decide(what, Verdict::Renewed, why.to_owned());
     }
 
     /// Whether the program has asked for this part of uname(2)'s answer.
@@ -138,7 +140,7 @@ impl Reads {
         self.largest = largest;
         if self.wholes.len() < before {
             let names = if patterns.is_empty() { "none".to_owned() } else { patterns.join(", ") };
-            let why = format!("of those that a boot had more, the program has picked: {names}");
+            let why = format!("a boot had more of them, and the program used only these: {names}");
             self.decide("variables that were not read by name", Verdict::NoInput, why);
         }
         self.add_matching(patterns, environment, place.as_deref());
@@ -153,7 +155,7 @@ impl Reads {
             OtherValue::BelowHome(rest) => format!("{name}=$HOME{rest}"),
         });
         let named = named.collect::<Vec<_>>().join(", ");
-        self.decide(&named, Verdict::NoInput, "a boot with that came to the same state".to_owned());
+        self.decide(&named, Verdict::NoInput, "a boot with these values reached the same state".to_owned());
     }
 
     /// Whether the program has asked for its terminal, and not through C code, where the kept answer cannot be
@@ -184,12 +186,16 @@ impl Reads {
 
     /// Serves starts with and without a terminal, because boots came to the same state.
     pub fn serve_all_terminals(&mut self) {
-        self.serve_all(fact_kind::TERMINAL, "the terminal", "boots at one and without came to the same state");
+        self.serve_all(fact_kind::TERMINAL, "the terminal", "boots with and without a terminal reached the same state");
     }
 
     /// Serves all terminal sizes, because a boot with another size came to the same state.
     pub fn serve_all_sizes(&mut self) {
-        self.serve_all(fact_kind::WINDOW, "the size of the terminal", "boots at others came to the same state");
+        self.serve_all(
+            fact_kind::WINDOW,
+            "the size of the terminal",
+            "boots at terminals of other sizes reached the same state",
+        );
     }
 
     fn serve_all(&mut self, kind: u32, what: &str, why: &str) {
@@ -222,6 +228,6 @@ fn with_object(place: &str, object: &str) -> String {
     match (place, object) {
         ("", object) => object.to_owned(),
         (place, "") => place.to_owned(),
-        (place, object) => format!("{place} ({object} follows from it)"),
+        (place, object) => format!("{place} ({object} depends on it)"),
     }
 }

@@ -1,4 +1,4 @@
-//! Places in a program, relative_place to the user.
+//! Places in a program as users see them: relative to the current directory if they lie below it.
 
 /// A place relative to the current directory if it lies below that, otherwise unchanged.
 pub fn relative_place(place: &str) -> String {

@@ -31,7 +31,7 @@ pub struct Reads {
     pub by_c: BTreeSet<OsString>,
     /// Variables whose value a thaw puts where the program keeps it. Any value is served.
     pub renewed: BTreeSet<OsString>,
-    /// What was looked up in the directories of variables, and where it was found: see [`image::fact_kind::FOUND`].
+    /// What was looked up in the directories of variables, and where it was found: see [`inputs::facts::fact_kind::FOUND`].
     pub found: BTreeSet<Vec<u8>>,
     /// What the boot looked up along the search path of its runtime, if that differs between starts.
     pub searched: Option<Searched>,
@@ -58,7 +58,7 @@ pub struct Reads {
     pub renewals: Renewals,
 }
 
-/// Names that were looked up in the directories of a variable and found in none: see [`image::fact_kind::SEARCHED`].
+/// Names that were looked up in the directories of a variable and found in none: see [`inputs::facts::fact_kind::SEARCHED`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searched {
     /// The variable.
@@ -244,8 +244,8 @@ impl Reads {
                         self.places.entry((kind, of)).or_insert_with(|| place.clone());
                     }
                     // Ruby gets the host's name only from the C library, which returns it with the rest.
-                    if language == Language::Ruby && kind == image::fact_kind::KERNEL {
-                        self.facts.push((image::fact_kind::HOSTNAME, 0));
+                    if language == Language::Ruby && kind == inputs::facts::fact_kind::KERNEL {
+                        self.facts.push((inputs::facts::fact_kind::HOSTNAME, 0));
                     }
                 } else {
                     self.leave(inputs::facts::name(kind, of), reader);
@@ -257,7 +257,7 @@ impl Reads {
 
     /// Records that a known reader keeps nothing of its read.
     fn leave(&mut self, what: &str, reader: Option<&str>) {
-        self.decide(what, Verdict::NoInput, format!("{} is known to keep nothing of it", places::reader(reader)));
+        self.decide(what, Verdict::NoInput, format!("read by {}, which keeps nothing of it", places::reader(reader)));
     }
 
     /// Adds the reads of another boot that the first one lacks.
@@ -281,7 +281,7 @@ impl Reads {
     /// Restricts the user, read by a boot without HOME, to starts without it: with HOME nobody looks the user up.
     pub fn count_user_without_home(&mut self) {
         for fact in &mut self.facts {
-            if *fact == (image::fact_kind::USER, 0) {
+            if *fact == (inputs::facts::fact_kind::USER, 0) {
                 fact.1 = inputs::facts::WITHOUT_HOME;
             }
         }
@@ -326,8 +326,8 @@ impl Early {
         Finding::new(
             "early",
             format!(
-                "{reader} reads {what} while it boots, which is another one at each start; leave it to the main part: do not preload \
-                 what reads it, or wrap the read in snapboot.defer"
+                "{reader} reads {what} while it boots, which differs at each start; leave the read to the main part: do not preload the \
+                 module that reads it, or wrap the read in snapboot.defer"
             ),
         )
     }
@@ -368,7 +368,7 @@ mod tests {
         let reads = gather(&report, &all, Language::Python, &[]);
         assert_eq!(names(&reads), ["A", "B", "PWD"]);
         assert_eq!(reads.variables[OsStr::new("A")].as_deref(), Some("/a.py:1"));
-        assert_eq!(reads.facts, [(image::fact_kind::LIMIT, 7)]);
+        assert_eq!(reads.facts, [(inputs::facts::fact_kind::LIMIT, 7)]);
         assert_eq!(names(&gather(&report, &all, Language::Ruby, &[])), ["A", "B", "EARLY", "PWD"]);
         let zone = [(Kind::Variable, "TZ", "")];
         assert_eq!(names(&by_c(Phase::Runtime, &zone, Language::Ruby, &[])), [""; 0], "the front end renews it");
@@ -435,14 +435,14 @@ mod tests {
         let mut report = Entries::default();
         add(&mut report, &["fact", "program", "terminal", "/a.py", "/a.py:1", "1"]);
         let reads = gather(&report, &from_c, Language::Python, &[]);
-        let kind = image::fact_kind::TERMINAL;
+        let kind = inputs::facts::fact_kind::TERMINAL;
         assert_eq!(reads.facts, [(kind, 1), (kind, 2)]);
         assert_eq!(reads.places.into_iter().collect::<Vec<_>>(), [((kind, 1), "/a.py:1".to_owned())]);
     }
 
     #[test]
     fn exceptions_hold_for_their_readers_only() {
-        let cwd = image::fact_kind::CWD;
+        let cwd = inputs::facts::fact_kind::CWD;
         let bundler = "/lib/bundler/shared_helpers.rb";
         let folder = (Kind::Fact, "cwd");
         assert_eq!(reported("/app.rb", &[folder], Language::Ruby, &[]).facts, [(cwd, 0)]);
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(reported(bundler, &unset, Language::Ruby, &[("BUNDLE_GEMFILE", "/g")]).facts, []);
         let user = [(Kind::Fact, "user", "")];
         assert_eq!(by_c(Phase::Program, &user, Language::Ruby, &[]).facts, []);
-        assert_eq!(by_c(Phase::Program, &user, Language::Python, &[]).facts, [(image::fact_kind::USER, 0)]);
+        assert_eq!(by_c(Phase::Program, &user, Language::Python, &[]).facts, [(inputs::facts::fact_kind::USER, 0)]);
         assert_eq!(by_c(Phase::Runtime, &user, Language::Python, &[]).facts, [], "the runtime itself");
         let path = gather(
             &read_by(bundler, &[(Kind::Variable, "PATH")]),

@@ -184,7 +184,7 @@ fn has_secret_form(name: &[u8], value: &[u8]) -> bool {
 
 /// Whether a value contains an address with a password: `postgres://user:password@host`.
 fn has_password(value: &[u8]) -> bool {
-    if Address::of(value).is_some_and(|address| address.password.is_some_and(|password| !password.is_empty())) {
+    if Address::parse(value).is_some_and(|address| address.password.is_some_and(|password| !password.is_empty())) {
         return true;
     }
     memchr::memmem::find_iter(value, b"://").any(|at| {

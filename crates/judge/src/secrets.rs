@@ -62,7 +62,7 @@ impl Fiction {
     pub fn value(self, secret: &Secret) -> OsString {
         let real = secret.real.as_bytes();
         let mut source = Source { seed: self.seed, name: &secret.name, count: 0, left: Vec::new() };
-        let Some(address) = Address::of(real) else {
+        let Some(address) = Address::parse(real) else {
             return OsString::from_vec(match self.form {
                 Form::Same => similar_text(real, &mut source),
                 // Short or long enough for a check of the length to fail.
@@ -178,14 +178,14 @@ impl Secret {
 
     /// Whether its placeholder can have the length of the real value.
     pub fn has_room(&self) -> bool {
-        Address::of(self.real.as_bytes()).is_some() || alike_is_as_long(self.real.as_bytes())
+        Address::parse(self.real.as_bytes()).is_some() || alike_is_as_long(self.real.as_bytes())
     }
 
     /// The texts that reveal the real value in an image: the value, the secret part of an address, and both in base64
     /// and hexadecimal. Empty for a value that occurs in many images by chance.
     pub fn traces(&self) -> Vec<Vec<u8>> {
         let real = self.real.as_bytes();
-        let parts: Vec<&[u8]> = match Address::of(real) {
+        let parts: Vec<&[u8]> = match Address::parse(real) {
             Some(address) => address.password.or(Some(address.user)).into_iter().chain([real]).collect(),
             None => vec![real],
         };

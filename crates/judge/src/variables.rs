@@ -16,6 +16,7 @@
 //! table on demand, so values that it never looks up get into no image.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use inputs::environment::matches;
@@ -130,26 +131,49 @@ pub fn help() -> String {
     )
 }
 
-/// Why `--env` and `--withhold` cannot have these names; None if they can.
-pub fn mistake(named: &[String], withheld: &[String]) -> Option<String> {
+/// Why `--env` and `--withhold` cannot have a name.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// `--env` has no name or pattern of a variable.
+    NoNameForEnv(String),
+    /// `--withhold` has none.
+    NoNameToWithhold(String),
+    /// Both have the same.
+    InBoth(String),
+    /// The runtime reads it at its start.
+    ActsOnRuntime(String),
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mistake::NoNameForEnv(name) => write!(
+                f,
+                "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
+                 --env NAME ..."
+            ),
+            Mistake::NoNameToWithhold(name) => write!(f, "--withhold takes the name of a variable, not \"{name}\"."),
+            Mistake::InBoth(name) => write!(f, "{name} is named by --env and by --withhold; take one of them out."),
+            Mistake::ActsOnRuntime(name) => write!(
+                f,
+                "{name} acts on the runtime when it starts, so --withhold cannot name it. Unset it: env -u {name} snapboot freeze ..."
+            ),
+        }
+    }
+}
+
+/// Fails if `--env` and `--withhold` cannot have these names.
+pub fn check(named: &[String], withheld: &[String]) -> Result<(), Mistake> {
     let is_pattern =
         |name: &str| !name.is_empty() && !name.strip_suffix('*').unwrap_or(name).contains(['=', '*', ':', '\0']);
-    if let Some(name) = named.iter().find(|name| !is_pattern(name)) {
-        return Some(format!(
-            "--env takes the name of a variable, not \"{name}\". Set its value before the command: NAME=VALUE snapboot freeze \
-             --env NAME ..."
-        ));
-    }
-    if let Some(name) = withheld.iter().find(|name| !is_pattern(name)) {
-        return Some(format!("--withhold takes the name of a variable, not \"{name}\"."));
-    }
-    if let Some(name) = withheld.iter().find(|name| named.contains(name)) {
-        return Some(format!("{name} is named by --env and by --withhold; take one of them out."));
-    }
-    let acts = |name: &&String| rule(OsStr::new(name.as_str())).is_some_and(Rule::affects_runtime);
-    withheld.iter().find(acts).map(|name| {
-        format!("{name} acts on the runtime when it starts, so --withhold cannot name it. Unset it: env -u {name} snapboot freeze ...")
-    })
+    let acts = |name: &str| rule(OsStr::new(name)).is_some_and(Rule::affects_runtime);
+    let find = |names: &[String], is: &dyn Fn(&String) -> bool| names.iter().find(|name| is(name)).cloned();
+    let mistake = find(named, &|name| !is_pattern(name))
+        .map(Mistake::NoNameForEnv)
+        .or_else(|| find(withheld, &|name| !is_pattern(name)).map(Mistake::NoNameToWithhold))
+        .or_else(|| find(withheld, &|name| named.contains(name)).map(Mistake::InBoth))
+        .or_else(|| find(withheld, &|name| acts(name)).map(Mistake::ActsOnRuntime));
+    mistake.map_or(Ok(()), Err)
 }
 
 impl Rule {
@@ -180,7 +204,7 @@ mod tests {
     fn names_that_cannot_be_meant_are_refused() {
         let mistake = |named: &[&str], withheld: &[&str]| {
             let owned = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
-            super::mistake(&owned(named), &owned(withheld)).unwrap_or_default()
+            super::check(&owned(named), &owned(withheld)).err().map_or(String::new(), |mistake| mistake.to_string())
         };
         assert_eq!(mistake(&["EL", "AWS_*", "*"], &["B", "C_*"]), "");
         assert!(mistake(&["EL=1"], &[]).contains("--env takes the name"));

@@ -1,12 +1,13 @@
 //! Everything that decides whether the image may be used, before anything is changed.
 
 use image::{descriptor_kind, reserved, Descriptor, Head, Item, Section, Tables, TouchedRange, MAX_TABLES};
-use inputs::cpu;
-use inputs::environment::{self, Difference};
+use inputs::differences::{self, Difference};
+use inputs::environment;
+use inputs::system::Check;
 use linux_raw_sys::general::RLIMIT_STACK;
 
 use crate::block::{Block, Rehearsal};
-use crate::facts;
+use crate::facts::Now;
 use crate::frozen::Frozen;
 use crate::image_file::ImageFile;
 use crate::pages;
@@ -33,10 +34,10 @@ pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, 
     };
     guards(&frozen, block)?;
     rotation::check_age(&frozen.settings, image.command.store_count() > 0)?;
-    environment(&frozen, block)?;
+    differences::compare_start(&frozen.tables, block.environment(), &Now { block }, &mut First)?;
     process(&mut frozen)?;
-    facts::unchanged(&frozen.tables, block)?;
-    platform(start, &mut frozen)?;
+    differences::compare_cpu(&frozen.tables, &mut First)?;
+    frozen.vdso = Vdso::find(start, &frozen.tables)?;
     Ok(frozen)
 }
 
@@ -91,9 +92,8 @@ fn variant(start: &Start, image: &ImageFile, file: Fd, block: &Block) -> Result<
 
 /// Whether a variant is for starts of this kind.
 fn is_for_this_start(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
-    facts::has_same_terminal(tables, block)?;
-    let difference = environment::compare_locale(tables, block.environment()).map_err(Reason::image)?;
-    difference.map_or(Ok(()), |difference| Err(other_environment(difference)))
+    let difference = differences::first_of_start_kind(tables, block.environment(), &Now { block })?;
+    difference.map_or(Ok(()), |difference| Err(Reason::from_difference(&difference)))
 }
 
 /// The tables of a variant, mapped at this place.
@@ -144,38 +144,22 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     for guard in frozen.rows::<Item>(Section::Guards)? {
         let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
         if let Some(argument) = block.arguments().find(|argument| environment::matches(guard, argument)) {
-            let text = "with this argument the program would have booted otherwise, as --guard or what was loaded says";
+            let text = "with this argument the program would boot differently, as --guard or a loaded module says";
             return Err(Reason::new(text).subject(argument).guard(guard));
         }
     }
     Ok(())
 }
 
-fn environment(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
-    let difference = environment::compare(&frozen.tables, block.environment()).map_err(Reason::image)?;
-    difference.map_or(Ok(()), |difference| Err(other_environment(difference)))
-}
+/// The first difference is the reason for the fallback.
+struct First;
 
-/// Why an image is not used where this differs.
-fn other_environment(difference: Difference<'static>) -> Reason {
-    let (text, name) = match difference {
-        _ if difference.name() == environment::LOCALE => {
-            return Reason::new(
-                "stale: the locale of text is another one than when the image was made: the first of LC_ALL, LC_CTYPE, LANG that is set",
-            );
-        }
-        Difference::Changed(environment::ALL) => {
-            return Reason::new("stale: the environment is larger than any with which the program was tried");
-        }
-        Difference::Changed(name) => {
-            ("stale: this environment variable has another value than when the image was made", name)
-        }
-        Difference::Appeared(name) => ("stale: this environment variable was not set when the image was made", name),
-        Difference::Gone(name) => {
-            ("stale: this environment variable was set when the image was made, and is not now", name)
-        }
-    };
-    Reason::new(text).subject(name)
+impl Check<'static> for First {
+    type Stop = Reason;
+
+    fn differs(&mut self, difference: Difference<'static, '_>) -> Result<(), Reason> {
+        Err(Reason::from_difference(&difference))
+    }
 }
 
 /// What the new process inherited and the frozen one cannot cope with.
@@ -203,25 +187,4 @@ fn process(frozen: &mut Frozen) -> Result<(), Reason> {
         }
     }
     Ok(())
-}
-
-/// What the machine must be, and which vdso it has.
-fn platform(start: &Start, frozen: &mut Frozen) -> Result<(), Reason> {
-    if let Some(difference) = cpu::differences(&frozen.tables).map_err(Reason::image)?.next() {
-        return Err(another_cpu(&difference));
-    }
-    frozen.vdso = Vdso::find(start, &frozen.tables)?;
-    Ok(())
-}
-
-/// Names the first feature that differs; the command's `inspect --why` names all.
-fn another_cpu(difference: &cpu::Difference) -> Reason {
-    let bit = difference.bits().next().unwrap_or(0);
-    let name = difference.name(bit).unwrap_or("a feature without a name");
-    let reason = if difference.wants(bit) {
-        "stale: the image was made for a CPU with a feature that this one has not"
-    } else {
-        "stale: the image was made for a CPU without a feature of this one"
-    };
-    Reason::new(reason).subject(name.as_bytes())
 }

@@ -15,7 +15,7 @@ pub fn digest(file: Fd) -> sys::Result<([u8; 16], u64)> {
 /// What counts in a file of the kernel's.
 #[inline(never)]
 pub fn sieved(path: &[u8], file: Fd) -> sys::Result<[u8; 16]> {
-    let mut sieve = Sieve::of(path);
+    let mut sieve = Sieve::for_path(path);
     read(file, |piece| sieve.update(piece))?;
     Ok(sieve.finish())
 }

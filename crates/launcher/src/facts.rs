@@ -1,49 +1,20 @@
-//! Whether the facts that the boot read about machine, user and process still hold: the system calls behind [`inputs::facts`].
+//! The system calls behind [`inputs::facts`].
 #![allow(unsafe_code)]
 
 use core::mem::MaybeUninit;
 
-use image::{HostFact, Tables};
-use inputs::facts::{self, Content, Kernel};
+use inputs::facts::{Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
-use crate::answers;
 use crate::block::Block;
 use crate::content;
-use crate::reason::Reason;
 use crate::sys::{self, call};
-
-/// Compares every fact; the first difference is the reason for the fallback.
-pub fn unchanged(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
-    refuse(facts::compare(tables, &Now { block }), tables)
-}
-
-/// Compares what its boot has read of terminals.
-pub fn has_same_terminal(tables: &Tables<'static>, block: &Block) -> Result<(), Reason> {
-    refuse(facts::compare_terminals(tables, &Now { block }), tables)
-}
-
-/// Says what a fact that is another one was.
-fn refuse(different: Result<Option<HostFact>, image::Error>, tables: &Tables<'static>) -> Result<(), Reason> {
-    let Some(fact) = different.map_err(Reason::image)? else { return Ok(()) };
-    let recorded = tables.text(fact.value).map_err(Reason::image)?;
-    if let Some(text) = facts::change_of_terminal(&fact, recorded) {
-        return Err(Reason::new(text));
-    }
-    if fact.kind == image::fact_kind::SEARCHED {
-        let reason = Reason::new("stale: a directory of this variable may have a module that the boot looked up");
-        return Err(reason.subject(facts::searched::variable(recorded)));
-    }
-    let reason = Reason::new("stale: this is not what it was when the boot read it");
-    Err(match facts::path(&fact, recorded) {
-        Some(path) => reason.subject(path),
-        None => reason.subject(facts::name(fact.kind, fact.of).as_bytes()).was(recorded),
-    })
-}
+use crate::system;
 
 /// This process.
-struct Now<'a> {
-    block: &'a Block,
+pub struct Now<'a> {
+    /// Where its environment is.
+    pub block: &'a Block,
 }
 
 impl Kernel for Now<'_> {
@@ -132,13 +103,13 @@ impl Kernel for Now<'_> {
         size.checked_sub(1)
     }
 
-    fn umask(&self) -> u32 {
+    fn umask(&self) -> Option<u32> {
         // Only setting it tells it.
         // SAFETY: these cannot fail, and involve no memory.
-        let mask = unsafe { call(raw::__NR_umask, &[0]) }.unwrap_or(0);
+        let mask = unsafe { call(raw::__NR_umask, &[0]) }.ok()?;
         // SAFETY: as above.
         let _ = unsafe { call(raw::__NR_umask, &[mask]) };
-        mask as u32
+        Some(mask as u32)
     }
 
     fn variable(&self, name: &[u8], buffer: &mut [u8]) -> Option<usize> {
@@ -157,7 +128,7 @@ impl Kernel for Now<'_> {
             Err(sys::Errno(errno::ENOENT)) => return Some(false),
             Err(_) => return None,
         };
-        let listed = answers::list_open(directory, each);
+        let listed = system::list_open(directory, each);
         sys::close(directory);
         listed.ok().map(|()| true)
     }

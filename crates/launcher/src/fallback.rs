@@ -34,7 +34,7 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     if !reason.is_guarded {
         starts::count_fallback(Head::decode(image.area).image_id(), block, reason);
     }
-    let on_stale = OnStale::of(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
+    let on_stale = OnStale::parse(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
     if on_stale == OnStale::Error && !reason.is_guarded {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }

@@ -8,6 +8,15 @@
 use crate::arch;
 use crate::sys::{self, Pid};
 
+/// With more inputs than this it takes less time to look at them in a second process than to wait for them in this one. To make one
+/// takes as long as looking at some fifty.
+const MANY: usize = 128;
+
+/// Whether a second process saves time for so many inputs.
+pub fn pays(inputs: usize) -> bool {
+    inputs > MANY && sys::has_cpus()
+}
+
 /// What a helper process can do.
 pub trait Work {
     /// Does it. What comes of it stays in the work; a process that was killed leaves it unfinished.

@@ -18,7 +18,7 @@ pub struct Laps {
 impl Laps {
     /// Room for the times of `count` things at this place of the reserved range; none, where that cannot be had.
     #[inline(never)]
-    pub fn of(place: u64, count: usize) -> Laps {
+    pub fn with_room(place: u64, count: usize) -> Laps {
         let size = count * SIZE;
         let memory = if size > 0 && size <= ROOM { Memory::map(place, size as u64).ok() } else { None };
         Laps { memory: memory.map(Memory::leak), begun: 0 }

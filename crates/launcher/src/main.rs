@@ -15,12 +15,10 @@
 #![no_main]
 #![deny(unsafe_code)]
 
-mod answers;
 mod arch;
 mod block;
 mod check;
 mod content;
-mod errors;
 mod facts;
 mod fallback;
 mod files;
@@ -31,16 +29,17 @@ mod image_file;
 mod laps;
 mod link;
 mod memory;
+mod objects;
 mod pages;
 mod reason;
 mod restore;
 mod rotation;
-mod shared_file;
 mod sidecar;
 mod start;
 mod starts;
 mod steps;
 mod sys;
+mod system;
 mod text;
 mod vdso;
 
@@ -81,12 +80,12 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     if let Some(refusal) = arch::refusal() {
         return Err(Reason::new(refusal));
     }
-    let mut steps = Steps::of(block);
+    let mut steps = Steps::new(block);
     steps.next("launcher checking machine, process and environment");
     let frozen = check::first(start, image, block)?;
     steps.next("launcher checking inputs");
-    let mut files = Files::of(&frozen, steps.directories(&frozen)?)?;
-    let pays = files.are_many() && sys::has_cpus();
+    let mut files = Files::new(&frozen, steps.directories(&frozen)?)?;
+    let pays = helper_process::pays(files.count());
     let mut files = HelperProcess::start(&mut files, pays);
     if let Some(files) = files.done() {
         files.outcome()?;

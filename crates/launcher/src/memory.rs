@@ -6,16 +6,18 @@ use image::{
     mapping_flag, mapping_kind, trained_kind, HotRange, MappedFile, Mapping, Rows, Section, TrainedStart, RESERVED_END,
     RESERVED_START,
 };
+use inputs::files::{self, Recorded, Role};
+use inputs::Difference;
 use linux_raw_sys::general::{
     MADV_DONTDUMP, MADV_GUARD_INSTALL, MADV_HUGEPAGE, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE,
     MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
+use crate::content;
 use crate::files::Files;
-use crate::freshness::{self, Recorded};
 use crate::frozen::Frozen;
 use crate::helper_process::HelperProcess;
-use crate::reason::{Reason, Thing};
+use crate::reason::Reason;
 use crate::start::without_nul;
 use crate::steps::Steps;
 use crate::sys::{
@@ -137,21 +139,20 @@ impl Library<'_, '_, '_> {
         self.close();
         let file = files.get(index as usize).ok_or(Reason::new("the image is damaged: no such file"))?;
         let path = frozen.text(file.path)?;
-        let gone = |errno| Reason::gone(Thing::Library, path, errno);
+        let (role, recorded) = (Role::Library, Recorded::from(file));
+        let gone = |errno| Reason::from_difference(&Difference::File(files::Difference::Gone { path, role, errno }));
         self.file = sys::open(path, O_RDONLY | O_CLOEXEC).map_err(gone)?;
         self.index = index;
         let now = sys::fstat(self.file).map_err(gone)?;
-        let MappedFile { size, mtime, ctime, digest, .. } = file;
-        let recorded = Recorded { size, mtime, ctime, digest };
-        let holds = freshness::told(frozen.settings.policy, &now, &recorded).unwrap_or_else(|| {
-            let file = self.file;
-            let freshness = &mut self.inputs.finish().freshness;
-            freshness.holds(without_nul(path), || sys::duplicate(file), &now, &recorded) == Ok(true)
-        });
-        if !holds {
-            return Err(Reason::new("stale: this library has changed").subject(without_nul(path)));
-        }
-        Ok(self.file)
+        let difference = match files::unchanged_by_metadata(frozen.settings.policy, &now, &recorded) {
+            Some(true) => None,
+            Some(false) => Some(files::Difference::Changed { path, role, recorded, now }),
+            None => {
+                let (file, inputs) = (self.file, self.inputs.finish());
+                files::compare_content(path, role, &now, &recorded, || content::digest(file), inputs)
+            }
+        };
+        difference.map_or(Ok(self.file), |difference| Err(Reason::from_difference(&Difference::File(difference))))
     }
 
     fn close(&mut self) {

@@ -1,20 +1,18 @@
 //! Why an image is not used, in words for people: how such a reason is put together.
 //!
-//! The words themselves stand where the comparison is made: arguments, environment and CPU in check.rs; the vdso in vdso.rs; files and directories
-//! in files.rs, and in [`Reason::gone`] here; what a directory lists in answers.rs; files that the machine shares in shared_file.rs and
-//! inputs/src/lookups.rs; libraries in memory.rs; facts in facts.rs, those of terminals in inputs/src/facts.rs; age and number of
-//! thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason.
-//!
-//! What `snapboot inspect --why` says of the same difference stands in crates/image-file differences.rs. For a damaged image, the words
-//! are in crates/image error.rs; for what only a start or `snapboot verify` sees of damage, in memory.rs, restore.rs and crates/cli
+//! The words of what is stale stand in crates/inputs beside the comparison, those of `snapboot inspect --why` too. It has a module for each kind
+//! of input, listed in differences.rs: environment.rs, facts/difference.rs, cpu.rs, directories.rs, files.rs and, for answers of shared files,
+//! lookups.rs. The launcher's other words stand where it checks: arguments and process in check.rs; the vdso in vdso.rs; age and
+//! number of thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason. For a damaged image,
+//! the words are in crates/image error.rs; for what only a start or `snapboot verify` sees of damage, in memory.rs, restore.rs and crates/cli
 //! verify.rs.
 
 use core::fmt;
 
-use linux_raw_sys::errno::EACCES;
+use image::{reserved, PAGE};
+use inputs::{Difference, Words};
 
-use crate::start::without_nul;
-use crate::sys::Errno;
+use crate::sys::{Errno, Memory};
 
 /// Why the image is not used.
 #[derive(Clone, Copy)]
@@ -29,17 +27,18 @@ pub struct Reason {
     pub is_guarded: bool,
 }
 
-/// What an image depends on, by kind.
-pub enum Thing {
-    Directory,
-    File,
-    Library,
-}
-
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
         Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_guarded: false }
+    }
+
+    /// What differs is stale. Not inlined: most starts need none.
+    #[cold]
+    #[inline(never)]
+    pub fn from_difference(difference: &Difference<'static, '_>) -> Reason {
+        let Words { text, subject, name, was, errno } = difference.words();
+        Reason { subject: joined(subject, name), was, errno, ..Reason::new(text) }
     }
 
     /// The image itself is not as it should be.
@@ -50,30 +49,6 @@ impl Reason {
     /// Names what it is about.
     pub fn subject(mut self, subject: &'static [u8]) -> Reason {
         self.subject = subject;
-        self
-    }
-
-    /// What an image depends on cannot be looked at any more.
-    pub fn gone(thing: Thing, path: &'static [u8], errno: Errno) -> Reason {
-        let [missing, denied] = match thing {
-            Thing::Directory => [
-                "stale: this directory cannot be found any more",
-                "stale: this directory may not be looked into by this user",
-            ],
-            Thing::File => {
-                ["stale: this file cannot be found any more", "stale: this file may not be looked at by this user"]
-            }
-            Thing::Library => {
-                ["stale: this library cannot be opened any more", "stale: this library may not be read by this user"]
-            }
-        };
-        let text = if errno == Errno(EACCES) { denied } else { missing };
-        Reason::new(text).subject(without_nul(path)).errno(errno)
-    }
-
-    /// Says what it was when the image was made.
-    pub fn was(mut self, was: &'static [u8]) -> Reason {
-        self.was = was;
         self
     }
 
@@ -89,6 +64,24 @@ impl Reason {
         self.errno = Some(errno);
         self
     }
+}
+
+impl From<image::Error> for Reason {
+    fn from(error: image::Error) -> Self {
+        Reason::image(error)
+    }
+}
+
+/// A path in memory that stays, for the message; only the directory where there is no memory for more.
+fn joined(directory: &'static [u8], name: &[u8]) -> &'static [u8] {
+    if name.is_empty() {
+        return directory;
+    }
+    let Ok(page) = Memory::map(reserved::CHANGED_PATH, PAGE) else { return directory };
+    let page = page.leak();
+    let parts = directory.iter().chain(b"/").chain(name);
+    let length = page.iter_mut().zip(parts).map(|(place, &byte)| *place = byte).count();
+    &page[..length]
 }
 
 impl fmt::Display for Reason {

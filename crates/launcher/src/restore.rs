@@ -3,18 +3,18 @@
 
 use core::convert::Infallible;
 
-use image::{descriptor_kind, process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
+use image::{process_flag, reserved, Descriptor, Process, Section, SignalAction, RESERVED_START};
 use linux_raw_sys::auxvec::AT_SYSINFO_EHDR;
-use linux_raw_sys::errno::EBADF;
-use linux_raw_sys::general::{O_ACCMODE, O_APPEND, O_CLOEXEC, O_DIRECT, O_NONBLOCK, SIGCHLD};
+use linux_raw_sys::general::SIGCHLD;
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
 use crate::block::{Block, Rehearsal};
 use crate::frozen::Frozen;
+use crate::objects::Running;
 use crate::reason::Reason;
 use crate::steps::Steps;
-use crate::sys::{self, Action, Errno, Fd};
+use crate::sys::{self, Action};
 use crate::vdso::Vdso;
 
 /// SIGCANCEL and SIGSETXID, which glibc keeps for itself. It takes them over whatever they were (and its posix_spawn leaves them
@@ -46,7 +46,9 @@ pub fn go_on(frozen: &Frozen, vdso: &Vdso, block: &mut Block, steps: &mut Steps)
         let tid = sys::adopt_thread(process, registers)
             .map_err(|errno| Reason::new("cannot register the thread").errno(errno))?;
         sys::register_rseq(process).map_err(|errno| {
-            let text = "this kernel does not take the restartable sequences (rseq) of the frozen process; freeze with GLIBC_TUNABLES=glibc.pthread.rseq=0";
+            let text =
+                "this kernel does not accept the restartable sequences (rseq) of the frozen process; freeze with \
+                GLIBC_TUNABLES=glibc.pthread.rseq=0";
             Reason::new(text).errno(errno)
         })?;
         (process.tid_address as *mut u32).write(tid);
@@ -173,74 +175,16 @@ fn auxiliary_vector<'a>(frozen: &Frozen, vdso: &Vdso, room: &'a mut [u8; AUXV_RO
     auxv
 }
 
-/// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on. In a rehearsal
-/// files are for reading only, whatever the program has opened them for.
+/// Makes the descriptors again. All get O_CLOEXEC first, so that a fallback after a failure does not pass them on.
 fn descriptors(frozen: &Frozen, is_rehearsal: bool) -> Result<(), Reason> {
-    let rows = frozen.rows::<Descriptor>(Section::Descriptors)?;
-    for descriptor in rows {
-        let number = descriptor.number;
-        let failed = |errno| Reason::new("cannot make a descriptor of the frozen process again").errno(errno);
-        let made = match descriptor.kind {
-            descriptor_kind::EVENTFD => {
-                sys::eventfd(descriptor.value as u32, descriptor.flags & (O_NONBLOCK | O_CLOEXEC))
-            }
-            descriptor_kind::EPOLL => sys::epoll(descriptor.flags),
-            descriptor_kind::PIPE_WRITE => continue,
-            descriptor_kind::WATCH => {
-                sys::watch(number, descriptor.peer, descriptor.flags, descriptor.value).map_err(failed)?;
-                continue;
-            }
-            descriptor_kind::PIPE_READ => {
-                pipe(frozen, &descriptor)?;
-                continue;
-            }
-            _ => {
-                let path = frozen.text(descriptor.path)?;
-                let gone = Reason::new("a file that the frozen process holds open cannot be opened")
-                    .subject(crate::start::without_nul(path));
-                let flags = if is_rehearsal { descriptor.flags & !O_ACCMODE } else { descriptor.flags };
-                let file = sys::open(path, flags).map_err(|errno| gone.errno(errno))?;
-                if descriptor.value != 0 && descriptor.flags & O_APPEND == 0 {
-                    sys::seek(file, descriptor.value).map_err(|errno| gone.errno(errno))?;
-                }
-                Ok(file)
-            }
-        };
-        renumber(made.map_err(failed)?, number, descriptor.flags)?;
-    }
-    Ok(())
-}
-
-/// Gives a descriptor its number. The kernel's word for one above the limit is that it is a bad descriptor.
-fn renumber(descriptor: Fd, number: u32, flags: u32) -> Result<(), Reason> {
-    sys::renumber(descriptor, number, flags).map_err(|errno| match errno {
-        Errno(EBADF) => {
-            Reason::new("the limit of open files (ulimit -n) is too low for the frozen process' descriptors")
-        }
-        _ => Reason::new("cannot give a descriptor of the frozen process its number").errno(errno),
-    })
-}
-
-fn pipe(frozen: &Frozen, read: &Descriptor) -> Result<(), Reason> {
-    let failed = |errno| Reason::new("cannot make a pipe of the frozen process again").errno(errno);
-    let write = frozen
-        .rows::<Descriptor>(Section::Descriptors)?
-        .find(|row| row.kind == descriptor_kind::PIPE_WRITE && row.number == read.peer)
-        .ok_or(Reason::new("the image is damaged: a pipe without a writing end"))?;
-    let (read_end, write_end) = sys::pipe(O_CLOEXEC).map_err(failed)?;
-    // The kernel may have given the writing end the number that the reading end needs.
-    let write_end = if write_end.0 == read.number {
-        sys::duplicate_above(write_end, read.number.max(write.number)).map_err(failed)?
-    } else {
-        write_end
-    };
-    renumber(read_end, read.number, read.flags)?;
-    renumber(write_end, write.number, write.flags)?;
-    let status = |flags: u32| flags & (O_NONBLOCK | O_DIRECT);
-    sys::set_status_flags(read.number, status(read.flags)).map_err(failed)?;
-    sys::set_status_flags(write.number, status(write.flags)).map_err(failed)?;
-    if read.value != 0 {
-        sys::set_pipe_capacity(read.number, read.value);
+    let mut rows = frozen.rows::<Descriptor>(Section::Descriptors)?;
+    while let Some(row) = rows.next() {
+        let path = frozen.text(row.path)?;
+        let next = || rows.clone().next();
+        descriptors::restore(&row, path, next, is_rehearsal, &Running).map_err(|failed| {
+            let reason = Reason::new(failed.text).subject(crate::start::without_nul(path));
+            failed.errno.map_or(reason, |errno| reason.errno(errno))
+        })?;
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ pub fn check_age(settings: &Settings, is_of_store: bool) -> Result<(), Reason> {
             Err(Reason::new("stale: the clock is behind the time when the image was made, so its age is unknown"))
         }
         Ok(age) if age > settings.max_age && is_of_store => {
-            Err(Reason::new("stale: the image lacks something, and is to be made again by now"))
+            Err(Reason::new("stale: the image lacks something, and is due to be made again"))
         }
         Ok(age) if age > settings.max_age => Err(Reason::new("stale: the image is older than --max-age allows")),
         Ok(_) => Ok(()),
@@ -41,7 +41,7 @@ fn count_up_to(most: u64, image: Fd, image_id: u64) -> Result<(), Reason> {
     let uncounted = Reason::new(
         "stale: the thaws of the image cannot be counted, because IMAGE.thaws is missing or cannot be written",
     );
-    let name = SidecarPath::of(image, ".thaws").ok_or(uncounted)?;
+    let name = SidecarPath::beside(image, ".thaws").ok_or(uncounted)?;
     let file = sys::open(name.bytes(), O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         .map_err(|errno| uncounted.errno(errno))?;
     let number = number_of_thaw(most, file, image_id);

@@ -14,7 +14,7 @@ pub struct SidecarPath {
 
 impl SidecarPath {
     /// The name of the image followed by `suffix`. None when the image has no name any more, or one that is too long.
-    pub fn of(image: Fd, suffix: &str) -> Option<SidecarPath> {
+    pub fn beside(image: Fd, suffix: &str) -> Option<SidecarPath> {
         let mut link = SidecarPath { bytes: [0; 4096], length: 0 };
         write!(link, "/proc/self/fd/{}\0", image.0).ok()?;
         let mut name = SidecarPath { bytes: [0; 4096], length: 0 };

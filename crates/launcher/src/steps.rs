@@ -40,7 +40,7 @@ pub struct Steps {
 
 impl Steps {
     /// None yet.
-    pub fn of(block: &Block) -> Steps {
+    pub fn new(block: &Block) -> Steps {
         let is_set = |name| value_of(name, block.environment()).is_some();
         let is_on = is_set(FILE);
         let counts = is_on && is_set(COUNT);
@@ -66,7 +66,7 @@ impl Steps {
     pub fn directories(&mut self, frozen: &Frozen) -> Result<Laps, Reason> {
         self.variant = frozen.head.tables_offset;
         let rows = frozen.rows::<Directory>(Section::Directories)?;
-        Ok(if self.has_laps() { Laps::of(reserved::TIMES_OF_DIRECTORIES, rows.len()) } else { Laps::default() })
+        Ok(if self.has_laps() { Laps::with_room(reserved::TIMES_OF_DIRECTORIES, rows.len()) } else { Laps::default() })
     }
 
     /// Whether times of parts of steps are noted: not where calls are counted, which this would add to.
@@ -82,7 +82,7 @@ impl Steps {
     /// Room for the time that each of so many mapped files takes, from now on.
     pub fn files(&mut self, count: usize) -> &mut Laps {
         if self.has_laps() {
-            self.mapped = Laps::of(reserved::TIMES_OF_FILES, count);
+            self.mapped = Laps::with_room(reserved::TIMES_OF_FILES, count);
             self.mapped.begin();
         }
         &mut self.mapped

@@ -78,7 +78,7 @@ impl Vdso {
             found.end = found.end.max(end);
         }
         if found.end <= elf {
-            return Err(Reason::new("this kernel does not tell where its vdso is"));
+            return Err(Reason::new("this kernel does not show where its vdso is"));
         }
         Ok(found)
     }

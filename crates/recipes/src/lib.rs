@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod contradiction;
 mod own;
 mod rules;
 
@@ -58,6 +59,11 @@ pub fn programs() -> impl Iterator<Item = &'static Program> {
 pub fn remedy(fact: &str) -> Option<&'static str> {
     let mut remedies = all().flat_map(|recipe| &recipe.rules.remedies);
     remedies.find(|row| fact.contains(&row.finding)).map(|row| row.remedy.as_str())
+}
+
+/// Libraries that query the CPU and honour a variable.
+pub fn cpu() -> impl Iterator<Item = &'static Cpu> {
+    all().flat_map(|recipe| &recipe.rules.cpu)
 }
 
 /// The recipes for programs of a language.

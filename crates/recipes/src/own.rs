@@ -52,9 +52,9 @@ fn read(place: &Path) -> Result<Vec<Recipe>> {
 
 fn recipe(folder: &Path) -> Result<Recipe> {
     let file = folder.join(RULES);
-    let take_away = format!("Correct it, or take {} away.", folder.display());
+    let remedy = format!("Correct it, or remove {}.", folder.display());
     let rules = Rules::read(&text(&file)?).map_err(|mistake| {
-        Failure::refusal(format!("{}:{}: {}. {take_away}", file.display(), mistake.line, mistake.what))
+        Failure::refusal(format!("{}:{}: {}. {remedy}", file.display(), mistake.line, mistake.what))
     })?;
     let mut code = None;
     for (language, name) in CODE {
@@ -64,7 +64,7 @@ fn recipe(folder: &Path) -> Result<Recipe> {
         }
         if rules.language != Some(language) {
             return Err(Failure::refusal(format!(
-                "{}: expected language = \"{}\" in {RULES} beside it. {take_away}",
+                "{}: expected language = \"{}\" in {RULES} beside it. {remedy}",
                 file.display(),
                 name.split('.').next().unwrap_or_default()
             )));
@@ -79,14 +79,14 @@ fn recipe(folder: &Path) -> Result<Recipe> {
 fn text(file: &Path) -> Result<String> {
     let content = trust::read(file).map_err(|refusal| {
         Failure::refusal(format!(
-            "a recipe cannot be used: {refusal}. Correct that, take its folder away, or set XDG_CONFIG_HOME to a \
+            "a recipe cannot be used: {refusal}. Correct it, remove its directory, or set XDG_CONFIG_HOME to a \
              directory of yours."
         ))
     })?;
     let text = String::from_utf8(content).ok().filter(|text| !text.contains('\0'));
     text.ok_or_else(|| {
         Failure::refusal(format!(
-            "{}: expected UTF-8 without NUL. Correct it, or take its folder away.",
+            "{}: expected UTF-8 without NUL. Correct it, or remove its directory.",
             file.display()
         ))
     })
@@ -133,7 +133,7 @@ mod tests {
         let one = folder(top.path(), "one", "name = 'One'\nguard = []\n");
         let message = || read(top.path()).err().unwrap().message;
         let said = message();
-        let (place, remedy) = (format!("{}:2: unknown field `guard`", one.join(RULES).display()), "or take ");
+        let (place, remedy) = (format!("{}:2: unknown field `guard`", one.join(RULES).display()), "or remove ");
         assert!(said.starts_with(&place) && said.contains("expected one of `name`") && said.contains(remedy), "{said}");
         write(&one.join(RULES), "name = 'One'\n");
         write(&one.join("python.py"), "");

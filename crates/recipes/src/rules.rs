@@ -10,6 +10,8 @@ use runtime::Language;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::contradiction::Contradiction;
+
 /// A recipe.
 pub struct Recipe {
     /// The name of its folder.
@@ -135,7 +137,7 @@ pub enum ReadOf {
     Fact {
         /// Its name in the front ends, such as `cwd`.
         word: String,
-        /// One of `image::fact_kind`.
+        /// One of `inputs::facts::fact_kind`.
         kind: u32,
         /// The rule holds unless the reader found this variable unset.
         unless_unset: Option<String>,
@@ -250,29 +252,25 @@ impl Rules {
     pub fn read(text: &str) -> Result<Rules, Mistake> {
         let rules = Rules::parse_valid(text)?;
         if let Some(what) = rules.contradiction() {
-            return Err(Mistake { line: 1, what });
+            return Err(Mistake { line: 1, what: what.to_string() });
         }
         if let Some(Application { text: pattern, .. }) = &rules.application {
             Regex::new(pattern.get_ref()).map_err(|error| Mistake {
                 line: line(text, pattern.span().start),
-                what: format!("this is no regular expression: {error}"),
+                what: format!("this is not a regular expression: {error}"),
             })?;
         }
         Ok(rules)
     }
 
     /// A contradiction between its keys.
-    fn contradiction(&self) -> Option<String> {
+    fn contradiction(&self) -> Option<Contradiction> {
         let needs_language = self.application.is_some() || !self.reads.is_empty() || !self.restarted_threads.is_empty();
         if needs_language && self.language.is_none() {
-            return Some(
-                "missing field `language`: expected \"python\" or \"ruby\" beside application, reads or restarted_threads".to_owned(),
-            );
+            return Some(Contradiction::NoLanguage);
         }
         let has_here = self.application.as_ref().is_some_and(|application| application.here.is_some());
-        (has_here && self.language == Some(Language::Python)).then(|| {
-            "application.here is for Ruby: Python's front end does not look at the arguments of a start".to_owned()
-        })
+        (has_here && self.language == Some(Language::Python)).then_some(Contradiction::HereForPython)
     }
 
     /// The warm-ups of its application.
@@ -300,27 +298,25 @@ impl Cpu {
 }
 
 impl TryFrom<ReadKeys> for Read {
-    type Error = String;
+    type Error = Contradiction;
 
-    fn try_from(keys: ReadKeys) -> Result<Read, String> {
+    fn try_from(keys: ReadKeys) -> Result<Read, Contradiction> {
         let of = match (keys.variable, keys.environment, keys.fact, keys.at_start) {
             (Some(name), None, None, None) => ReadOf::Variable(name),
             (None, Some(patterns), None, None) => ReadOf::Environment(patterns),
             (None, None, Some(word), None) => {
-                let kind = inputs::facts::kind(word.as_bytes());
-                let kind = kind.ok_or_else(|| {
-                    format!("there is no fact {word:?}; expected one such as \"cwd\" or \"terminal\"")
-                })?;
+                let kind = inputs::facts::kind_from_word(word.as_bytes());
+                let Some(kind) = kind else { return Err(Contradiction::NoFact(word)) };
                 ReadOf::Fact { word, kind, unless_unset: keys.unless_unset.clone() }
             }
             (None, None, None, Some(what)) => ReadOf::AtStart { what, guards: keys.guards.clone().unwrap_or_default() },
-            _ => return Err("expected one of `variable`, `environment`, `fact` and `at_start`".to_owned()),
+            _ => return Err(Contradiction::NotOneKind),
         };
         if keys.unless_unset.is_some() && !matches!(of, ReadOf::Fact { .. }) {
-            return Err("`unless_unset` belongs to `fact`".to_owned());
+            return Err(Contradiction::UnsetWithoutFact);
         }
         if keys.guards.is_some() && !matches!(of, ReadOf::AtStart { .. }) {
-            return Err("`guards` belongs to `at_start`".to_owned());
+            return Err(Contradiction::GuardsWithoutStart);
         }
         Ok(Read { reader: keys.reader, of, only_in_trials: keys.only_in_trials })
     }
@@ -361,7 +357,9 @@ mod tests {
         assert!(read("fact = 'cwd'\nguards = ['x']").contains("`guards` belongs to `at_start`"));
         assert!(mistake("name = 'a'\n[[reads]]\nreader = '/a.rb'\nfact = 'cwd'").contains("missing field `language`"));
         let application = "[application]\nscript = 'a'\npreload = []\ntext = '('";
-        assert!(mistake(&format!("name = 'a'\nlanguage = 'ruby'\n{application}")).starts_with("6: this is no regular"));
+        assert!(
+            mistake(&format!("name = 'a'\nlanguage = 'ruby'\n{application}")).starts_with("6: this is not a regular")
+        );
         let here = "[application]\nscript = 'a'\npreload = []\ntext = ''\n[application.here]\nfile = 'a'";
         assert!(mistake(&format!("name = 'a'\nlanguage = 'python'\n{here}")).contains("application.here is for Ruby"));
     }

@@ -180,7 +180,7 @@ impl State {
                     let mut buffer = [0; LONGEST];
                     let name = string(process, address, &mut buffer)?;
                     if let Some((request, argument)) = Request::parse(name) {
-                        self.hear(process, request, argument);
+                        self.handle_request(process, request, argument);
                         continue;
                     }
                     let (directory, named) = match base {
@@ -244,7 +244,7 @@ impl State {
     }
 
     /// Handles a request that a thread makes through the freezer.
-    fn hear(&mut self, thread: i32, request: Request, argument: &[u8]) {
+    fn handle_request(&mut self, thread: i32, request: Request, argument: &[u8]) {
         match (request, argument) {
             (Request::LookUp, [kind @ b'0'..=b'9', b'/', text @ ..]) => {
                 let lookup = (u32::from(kind - b'0'), text.to_vec());

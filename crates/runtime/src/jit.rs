@@ -1,6 +1,7 @@
 //! Just-in-time compilers, and whose code an image can hold.
 
 use std::ffi::OsStr;
+use std::fmt;
 
 /// CRuby versions whose YJIT can be frozen. tests/ruby/yjit_test.rb has run on 3.3; run it on each new version. The
 /// front end has the first of them (`YJIT_SINCE` in compilers.rb).
@@ -22,13 +23,51 @@ pub enum JitOption {
 }
 
 impl JitOption {
-    /// Why no version can be frozen with it, worded to continue the message about an option.
-    pub fn refused(self) -> Option<&'static str> {
+    /// Why no version can be frozen with it.
+    pub fn refused(self) -> Option<JitRefusal> {
         match self {
             JitOption::Yjit => None,
-            JitOption::WritesOfCode => Some("it writes about the code that this process compiles, under its own pid"),
-            JitOption::Other => Some("code of MJIT and RJIT cannot be frozen; YJIT's can, from CRuby 3.3 on"),
+            JitOption::WritesOfCode => Some(JitRefusal::WritesOfCode),
+            JitOption::Other => Some(JitRefusal::OtherCompiler),
         }
+    }
+}
+
+/// Why Ruby cannot be frozen with a compiler, worded to continue the message about an option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitRefusal {
+    /// It logs the code that it generates.
+    WritesOfCode,
+    /// It is MJIT or RJIT.
+    OtherCompiler,
+    /// This version's YJIT was not tried.
+    OldYjit,
+}
+
+impl fmt::Display for JitRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            JitRefusal::WritesOfCode => {
+                f.write_str("it writes about the code that this process compiles, under its own pid")
+            }
+            JitRefusal::OtherCompiler => {
+                f.write_str("code of MJIT and RJIT cannot be frozen; YJIT's can, from CRuby 3.3 on")
+            }
+            JitRefusal::OldYjit => write!(f, "YJIT's code can be frozen from CRuby {} on", YJIT[0]),
+        }
+    }
+}
+
+/// An option in RUBYOPT with which no image can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RubyoptRefusal {
+    word: String,
+    why: JitRefusal,
+}
+
+impl fmt::Display for RubyoptRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RUBYOPT has {}, and {}; take that out of RUBYOPT", self.word, self.why)
     }
 }
 
@@ -58,16 +97,12 @@ fn compiler(option: &str) -> Option<JitOption> {
 }
 
 /// Why no image can be made with this value of RUBYOPT. `minor` is the version of Ruby, such as `3.3`.
-pub fn refused_in_rubyopt(value: &OsStr, minor: &str) -> Option<String> {
+pub fn refused_in_rubyopt(value: &OsStr, minor: &str) -> Option<RubyoptRefusal> {
     let text = value.to_string_lossy();
     text.split_whitespace().find_map(|word| {
         let option = option(OsStr::new(word))?;
-        let why = match option.refused() {
-            Some(why) => why.to_owned(),
-            None if YJIT.contains(&minor) => return None,
-            None => format!("YJIT's code can be frozen from CRuby {} on", YJIT[0]),
-        };
-        Some(format!("RUBYOPT has {word}, and {why}; take that out of RUBYOPT"))
+        let old = (!YJIT.contains(&minor)).then_some(JitRefusal::OldYjit);
+        Some(RubyoptRefusal { word: word.to_owned(), why: option.refused().or(old)? })
     })
 }
 
@@ -104,7 +139,7 @@ mod tests {
 
     #[test]
     fn what_rubyopt_turns_on_is_refused_by_version_and_name() {
-        let refused = |value, minor| refused_in_rubyopt(OsStr::new(value), minor);
+        let refused = |value, minor| refused_in_rubyopt(OsStr::new(value), minor).map(|refusal| refusal.to_string());
         for minor in YJIT {
             assert_eq!(refused("-W0 --yjit --yjit-call-threshold=5", minor), None);
             assert!(refused("--yjit --yjit-perf", minor).unwrap().contains("--yjit-perf"));

@@ -14,6 +14,7 @@ mod resolve;
 mod ruby;
 mod shebang;
 mod shell;
+pub mod shims;
 pub mod terminal;
 
 use std::ffi::{OsStr, OsString};
@@ -22,10 +23,11 @@ use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 
+pub use jit::YJIT;
 pub use locate::{locate, search_path};
 pub use probe::{loader_of, looks_like_interpreter, probe, range, Language, Runtime, PYTHONS, RUBIES};
 pub use resolve::{resolve, resolve_knowing, Shim};
-pub use shell::{shim_manager, KnownShims};
+pub use shell::KnownShims;
 
 /// The kind of a command's main part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    fn heard(script: &str) -> bool {
+    fn hears_output_of(script: &str) -> bool {
         let (listener, pipe) = Listener::on_pipe().unwrap();
         Command::new("/bin/sh").args(["-c", script]).stdout(pipe).status().unwrap();
         listener.has_heard()
@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn what_is_said_is_heard() {
-        assert!(heard("echo word") && heard("head -c 70000 /dev/zero") && !heard(":"));
+        assert!(hears_output_of("echo word") && hears_output_of("head -c 70000 /dev/zero") && !hears_output_of(":"));
     }
 
     #[test]
     fn nobody_waits_for_what_was_left_running() {
-        assert!(!heard("sleep 60 &"));
+        assert!(!hears_output_of("sleep 60 &"));
     }
 }

@@ -18,7 +18,7 @@ pub enum Letter {
 /// Reasons why an image cannot honour an option, worded to continue the message about it.
 pub mod refused {
     /// It prints something and ends, or prints at every start.
-    pub const PRINTS: &str = "it prints before the program starts, which an image has behind it";
+    pub const PRINTS: &str = "it prints before the program starts, and an image starts after that";
     /// It changes how the script is read.
     pub const READS: &str = "it changes how the script is read; leave it to the ordinary start";
     /// It changes the directory.

@@ -39,7 +39,7 @@ pub struct Runtime {
 pub const PYTHONS: [&str; 8] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
 /// Tested CRuby versions; others are refused. Before adding one, check `RUBY_VERSION` in the front end (with Prism:
 /// prism_script.rb), the length of texts embedded in objects (`LONG_NAME` in main_script.rb and crates/installation
-/// lib.rs), the types in crates/archive-ruby optional.rs, and run tests/runtimes. tests/repository/test_signposts.py
+/// lib.rs), and run tests/runtimes. tests/repository/test_signposts.py
 /// compares the other lists with this one.
 pub const RUBIES: [&str; 4] = ["3.1", "3.2", "3.3", "3.4"];
 
@@ -86,7 +86,7 @@ pub fn probe(program: &Path, environment: &[(OsString, OsString)]) -> Result<Run
     if language == Language::Ruby {
         let rubyopt = environment.iter().find(|(name, _)| name == "RUBYOPT");
         if let Some(why) = rubyopt.and_then(|(_, value)| jit::refused_in_rubyopt(value, answer.minor())) {
-            return Err(not_yet(&answer.label(), &why));
+            return Err(not_yet(&answer.label(), &why.to_string()));
         }
     }
     Ok(Runtime { language, label: answer.label(), program })

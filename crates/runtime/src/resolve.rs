@@ -42,7 +42,7 @@ impl Shim {
     /// The message to the user about it.
     pub fn message(&self) -> String {
         format!(
-            "{} is a shim; the image keeps to what that leads to now, {}",
+            "{} is a shim; the image always starts the program that the shim leads to now, {}",
             self.script.display(),
             self.program.display()
         )
@@ -92,7 +92,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
             argv.extend(arguments);
         } else if !start.starts_with(b"\x7fELF") {
             return Err(Failure::refusal(format!(
-                "{0} is neither a program nor a script with a #! line, so it cannot be told which runtime it belongs to. \
+                "{0} is neither a program nor a script with a #! line, so Snapboot cannot find out which interpreter runs it. \
                  Name the interpreter: python {0}, ruby {0}.",
                 program.display()
             )));

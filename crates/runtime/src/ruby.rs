@@ -74,7 +74,7 @@ pub fn split(argv: Vec<OsString>, search_path: &OsStr) -> Result<Main> {
 fn long_option(argument: &OsStr, long: &str) -> Result<usize> {
     let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
     if let Some(option) = jit::option(argument) {
-        return option.refused().map_or(Ok(1), |why| Err(refusal(argument, why)));
+        return option.refused().map_or(Ok(1), |why| Err(refusal(argument, &why.to_string())));
     }
     if LONG_WITH_VALUE.contains(&name) {
         return Ok(if value.is_some() { 1 } else { 2 });

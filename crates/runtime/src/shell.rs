@@ -10,6 +10,7 @@ use std::time::Duration;
 use failure::{Failure, Result};
 
 use super::shebang::words;
+use super::shims::shim_manager;
 use crate::deadline;
 
 /// A shim may start several shells.
@@ -71,7 +72,7 @@ pub fn follow(script: &Path, text: &[u8], known: &KnownShims<'_>) -> Result<Foll
 fn answer(script: &Path, command: &mut Command) -> Result<PathBuf> {
     let failed = |why: &str| {
         Failure::refusal(format!(
-            "{} is a shell script that should lead to an interpreter, but running it did not tell which one: {why}. \
+            "{} is a shell script that should lead to an interpreter, but running it did not show which one: {why}. \
              Name the interpreter itself.",
             script.display()
         ))
@@ -120,14 +121,6 @@ fn relocatable(script: &Path, line: &str) -> Option<Vec<OsString>> {
     Some(argv)
 }
 
-/// The version manager behind a shim of this text: `exec "/path/pyenv" exec "$program" "$@"`.
-pub fn shim_manager(text: &[u8]) -> Option<PathBuf> {
-    let text = std::str::from_utf8(text).ok()?;
-    let command =
-        text.lines().find_map(|line| line.trim().strip_prefix("exec ")?.strip_suffix("exec \"$program\" \"$@\""))?;
-    words(command.as_bytes())?.into_iter().next().map(PathBuf::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,12 +152,6 @@ mod tests {
         std::fs::write(&script, text).unwrap();
         let followed = follow(&script, text.as_bytes(), &|_, _| None).unwrap();
         assert_eq!(followed.argv, [script.with_file_name("python3"), script.clone()]);
-    }
-
-    #[test]
-    fn a_shims_manager_is_read_from_its_last_line() {
-        let shim = "#!/usr/bin/env bash\nset -e\nprogram=\"${0##*/}\"\n\nexec \"/opt/pyenv/libexec/pyenv\" exec \"$program\" \"$@\"\n";
-        assert_eq!(shim_manager(shim.as_bytes()), Some(PathBuf::from("/opt/pyenv/libexec/pyenv")));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, unix_now};
+use crate::obstacle::{Ended, Fruitless};
 use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.
@@ -119,7 +120,7 @@ pub struct FileState(PathBuf, Option<(u64, u64)>);
 
 impl FileState {
     /// The current state.
-    pub fn of(path: &Path) -> FileState {
+    pub fn current(path: &Path) -> FileState {
         FileState(path.to_owned(), now(path))
     }
 }
@@ -136,7 +137,7 @@ fn now(path: &Path) -> Option<(u64, u64)> {
 struct FreeSpace(PathBuf, u64);
 
 impl FreeSpace {
-    fn of(path: &Path) -> Option<FreeSpace> {
+    fn current(path: &Path) -> Option<FreeSpace> {
         let status = statvfs(path).ok()?;
         Some(FreeSpace(path.to_owned(), status.f_bavail.saturating_mul(status.f_frsize)))
     }
@@ -144,13 +145,13 @@ impl FreeSpace {
     /// Whether it may have been too little, and has grown by a quarter.
     fn has_grown(&self) -> bool {
         let FreeSpace(path, then) = self;
-        *then < PLENTY && FreeSpace::of(path).is_some_and(|FreeSpace(_, now)| now > then + then / 4 + (1 << 20))
+        *then < PLENTY && FreeSpace::current(path).is_some_and(|FreeSpace(_, now)| now > then + then / 4 + (1 << 20))
     }
 }
 
 impl Attempts {
     /// Reads the attempts of this folder.
-    pub fn of(folder: &Folder) -> Attempts {
+    pub fn load(folder: &Folder) -> Attempts {
         let mut all: Attempts = folder.read(FILE).unwrap_or_default();
         if all.snapboot != env!("CARGO_PKG_VERSION") {
             (all.in_vain, all.unfinished) = (0, false);
@@ -185,42 +186,33 @@ impl Attempts {
     }
 
     /// Why no further attempt is worth it in this environment now; None if one is.
-    pub fn why_none(&self, environment: &str) -> Option<String> {
+    pub fn why_none(&self, environment: &str) -> Option<Fruitless> {
         let last = self.last_in(environment);
-        let (what, wait) = match last.map(|attempt| (attempt, &attempt.outcome)) {
-            Some((attempt, Outcome::Refused { .. })) => ("was refused", left(attempt.at, REFUSED.as_secs())),
-            Some((attempt, Outcome::Vain { .. })) => {
-                ("has led to an image that gains nothing against the boot archive", left(attempt.at, REFUSED.as_secs()))
-            }
+        let ended = match last.map(|attempt| (attempt, &attempt.outcome)) {
+            Some((attempt, Outcome::Refused { .. })) => Some((Ended::Refused, left(attempt.at, REFUSED.as_secs()))),
+            Some((attempt, Outcome::Vain { .. })) => Some((Ended::Vain, left(attempt.at, REFUSED.as_secs()))),
             Some((attempt, Outcome::Failed { passing, .. })) => {
                 let first = if *passing { PASSING } else { FAILED };
-                ("failed", left(attempt.at, doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED)))
+                let period = doubled(first, attempt.failed.saturating_sub(1), LONGEST_FAILED);
+                Some((Ended::Failed, left(attempt.at, period)))
             }
-            _ => ("", None),
+            Some((_, Outcome::Made { .. })) | None => None,
         };
         let in_vain = || {
             let more = self.in_vain.checked_sub(FREE)?;
-            let wait = left(self.at, doubled(WAIT, more, LONGEST_WAIT))?;
-            let does_not_fit = match last.map(|attempt| &attempt.outcome) {
-                Some(Outcome::Made { image }) if image.exists() => {
-                    "the image of this environment does not fit it, and "
-                }
-                _ => "",
-            };
-            Some(format!(
-                "{does_not_fit}the last {} attempts have led to no image that a start has used; the next one is due in {wait} s",
-                self.in_vain
-            ))
+            let next = left(self.at, doubled(WAIT, more, LONGEST_WAIT))?;
+            let does_not_fit = matches!(
+                last.map(|attempt| &attempt.outcome),
+                Some(Outcome::Made { image }) if image.exists()
+            );
+            Some(Fruitless::InVain { attempts: self.in_vain, does_not_fit, next })
         };
-        let why = match wait {
-            Some(_) if self.has_changed() => None,
-            Some(wait) if wait > LONGEST_FAILED => {
-                Some(format!("the last attempt in this environment {what}, and nothing that it has read has changed since"))
+        let why = match ended {
+            Some((_, Some(_))) if self.has_changed() => None,
+            Some((ended, Some(wait))) => {
+                Some(Fruitless::Last { ended, next: Some(wait).filter(|wait| *wait <= LONGEST_FAILED) })
             }
-            Some(wait) => Some(format!(
-                "the last attempt in this environment {what}, and nothing that it has read has changed since; the next one is due in {wait} s"
-            )),
-            None => in_vain(),
+            Some((_, None)) | None => in_vain(),
         };
         why.filter(|_| !self.space.iter().any(FreeSpace::has_grown))
     }
@@ -245,7 +237,7 @@ impl Attempts {
         self.at = unix_now();
         self.unfinished = true;
         self.in_vain += 1;
-        self.space = [folder.path(), &std::env::temp_dir()].into_iter().filter_map(FreeSpace::of).collect();
+        self.space = [folder.path(), &std::env::temp_dir()].into_iter().filter_map(FreeSpace::current).collect();
         self.keep(folder)
     }
 
@@ -361,17 +353,20 @@ mod tests {
         let file = top.path().join("tool.py");
         std::fs::write(&file, "one").unwrap();
         let mut all = Attempts::default();
-        attempt(&mut all, &folder, "one", refused(), &[FileState::of(&file)]);
-        assert!(all.why_none("one").unwrap().contains("refused") && all.why_none("other").is_none());
+        attempt(&mut all, &folder, "one", refused(), &[FileState::current(&file)]);
+        assert!(
+            all.why_none("one").unwrap().to_string().contains("was refused, and nothing")
+                && all.why_none("other").is_none()
+        );
         assert!(aged(&all, REFUSED.as_secs()).why_none("one").is_none(), "not for ever");
         let future = Attempts { outcomes: vec![Attempt { at: u64::MAX, ..all.outcomes[0].clone() }], ..all.clone() };
         assert!(future.why_none("one").is_none(), "the clock was set back");
         Attempts { snapboot: "0.0.1".into(), ..all.clone() }.keep(&folder).unwrap();
-        assert!(Attempts::of(&folder).why_none("one").is_none(), "a newer version may do it");
+        assert!(Attempts::load(&folder).why_none("one").is_none(), "a newer version may do it");
         std::fs::write(&file, "other").unwrap();
         assert!(all.why_none("one").is_none());
         // An attempt in another environment does not make it count again.
-        attempt(&mut all, &folder, "other", refused(), &[FileState::of(&file)]);
+        attempt(&mut all, &folder, "other", refused(), &[FileState::current(&file)]);
         assert!(all.why_none("one").is_none() && all.why_none("other").is_some());
     }
 
@@ -435,10 +430,11 @@ mod tests {
         // Lost builders, one after the other, and refusals elsewhere.
         all.begin(&folder, None).unwrap();
         all.begin(&folder, None).unwrap();
-        assert!(Attempts::of(&folder).is_unfinished() && all.why_none("one").is_none());
+        assert!(Attempts::load(&folder).is_unfinished() && all.why_none("one").is_none());
         attempt(&mut all, &folder, "other", refused(), &[]);
         assert!(
-            all.why_none("one").unwrap().contains("the last 3 attempts") && aged(&all, WAIT).why_none("one").is_none()
+            all.why_none("one").unwrap().to_string().contains("the last 3 attempts")
+                && aged(&all, WAIT).why_none("one").is_none()
         );
         (0..40).for_each(|_| all.begin(&folder, None).unwrap());
         assert!(

@@ -9,7 +9,7 @@ use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempts;
-use crate::{room, sys, Command, Folder, PutOff};
+use crate::{builder_limits, sys, Command, Folder, Obstacle, PutOff};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -17,22 +17,23 @@ pub const SUBCOMMAND: &str = "build-image";
 /// Asks for an image of a command that has none for this environment. Returns the reason if none will be made.
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
-pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<String> {
-    ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(|failure| failure.message))
+pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<Obstacle> {
+    ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(Obstacle::NoFolder))
 }
 
 /// Asks for an image that replaces an unusable one. Returns the reason if none will be made.
-pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<String> {
+pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<Obstacle> {
     ask(folder, &Asked::Again(image), limit, || None)
 }
 
 /// Asks for an image, unless one is being made. `prepare`: returns the reason if that is impossible.
-fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() -> Option<String>) -> Option<String> {
+fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() -> Option<Obstacle>) -> Option<Obstacle> {
     if folder.is_building() {
         return None;
     }
     let environment = environment_number();
-    let why = in_the_way(folder).or_else(|| Attempts::of(folder).why_none(&environment)).or_else(prepare);
+    let fruitless = || Attempts::load(folder).why_none(&environment).map(Obstacle::Attempts);
+    let why = in_the_way(folder).or_else(fruitless).or_else(prepare);
     if why.is_none() {
         start(folder, asked, &environment, Terminal::of_this_process(), limit);
     }
@@ -40,11 +41,9 @@ fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() ->
 }
 
 /// Why no builder could make an image in this folder now, whatever the program; None if one could.
-pub(crate) fn in_the_way(folder: &Folder) -> Option<String> {
-    room::lacks().or_else(|| folder.cannot_write()).or_else(|| {
-        let put_off = PutOff::of(folder).filter(PutOff::waits)?;
-        Some(format!("it was put off, since {}", put_off.why))
-    })
+pub(crate) fn in_the_way(folder: &Folder) -> Option<Obstacle> {
+    let put_off = || PutOff::load(folder).filter(PutOff::waits).map(|put_off| Obstacle::PutOff(put_off.why));
+    builder_limits::lacks().or_else(|| folder.cannot_write()).or_else(put_off)
 }
 
 /// Which image is asked for.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use failure::Result;
-use freeze::{Changing, Finding, FreezeOutcome, FreezeRequest, InStore, ProgramOutput, Progress, Step};
+use failure::{Failure, Result};
+use freeze::{Changing, Finding, FreezeOutcome, FreezeRequest, InStore, Mark, ProgramOutput, Progress, Step};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::ImageFile;
@@ -27,9 +27,12 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::changes::Changes;
-use crate::folder::lock;
+use crate::folder::{lock, Lock};
 use crate::memory::Room;
-use crate::{background, limits, machine, memory, room, sys, Command, Effort, Folder, PutOff, StartTimes, Store};
+use crate::put_off_reason::Delay;
+use crate::{
+    background, builder_limits, eviction, machine, memory, sys, Command, Effort, Folder, PutOff, StartTimes, Store,
+};
 
 /// How long the program that asked has the machine to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -67,29 +70,29 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     sys::step_back();
     let Some(store) = Store::find() else { return };
     // From here on nobody else starts a builder, and other starts report that an image is being made.
-    let Some(_own) = folder.lock().filter(|_| folder.is_own()) else { return };
+    let Some(own) = folder.lock().filter(|_| folder.is_own()) else { return };
     wait_for(pid);
     // Next to the folders of this store; another store has other builders.
     let all = folder.path().with_file_name(".builder");
-    let Some(_all) = lock(&all, FlockOperation::LockExclusive) else { return };
+    let Some(_all) = lock(&all, FlockOperation::LockExclusive).filter(|_| own.is_there()) else { return };
     // Another start may have asked, too. Image times do not show it: the clock may have been set back since.
     let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
     let is_done = match asked {
         Asked::Again(image) | Asked::ForNews(image) => made.iter().any(|made| made == image),
         Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
     };
-    let attempts = Attempts::of(folder);
+    let attempts = Attempts::load(folder);
     if is_done || attempts.why_none(whom.environment).is_some() {
         return;
     }
     // The program that asked may still run, and is the first copy.
-    let needed = memory::needed(pid, folder.images().iter().map(|image| limits::size(image)));
+    let needed = memory::needed(pid, folder.images().iter().map(|image| eviction::size(image)));
     let room = Room::now();
     if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
-        return PutOff::note(folder, why, needed);
+        return PutOff::record(folder, why, needed);
     }
     if let Some(why) = machine::is_busy() {
-        return PutOff::note(folder, why.to_owned(), 0);
+        return PutOff::record(folder, why, 0);
     }
     let (output, for_news) = match asked {
         Asked::Again(image) => (image.to_path_buf(), Some(false)),
@@ -98,26 +101,29 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     };
     sys::alarm(LIMIT);
     let watch = Watch::start();
-    note_changes(folder, asked, whom.terminal.as_ref());
-    let outcome = attempt(folder, &output, whom, for_news, &Silent);
+    record_changes(folder, asked, whom.terminal.as_ref());
+    let outcome = attempt(folder, &own, &output, whom, for_news, &Silent);
+    if !own.is_there() {
+        return;
+    }
     if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
         // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
         let _ = attempts.keep(folder);
         let had = room.map_or(0, |room| room.bytes);
-        PutOff::note(folder, "memory ran short while an image was made".to_owned(), needed.max(had + had / 4));
+        PutOff::record(folder, Delay::RanShort, needed.max(had + had / 4));
     } else {
         PutOff::forget(folder);
     }
-    limits::sweep(&store);
-    limits::prune(&store, limit);
+    eviction::sweep(&store);
+    eviction::prune(&store, limit);
 }
 
 /// Records which inputs have led to this attempt.
-fn note_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>) {
-    let mut changes = Changes::of(folder);
+fn record_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>) {
+    let mut changes = Changes::load(folder);
     match asked {
-        Asked::Again(image) => changes.note(image, terminal, true),
-        Asked::New { .. } => folder.images().iter().for_each(|image| changes.note(image, terminal, false)),
+        Asked::Again(image) => changes.record(image, terminal, true),
+        Asked::New { .. } => folder.images().iter().for_each(|image| changes.record(image, terminal, false)),
         Asked::ForNews(_) => return,
     }
     changes.keep(folder);
@@ -172,17 +178,24 @@ fn place_of_new(folder: &Folder, attempts: &Attempts, environment: &str) -> Path
 }
 
 fn is_unused(image: &Path) -> bool {
-    ImageFile::open(image).ok().and_then(|image| Starts::of(&image)).is_some_and(|starts| starts.thaws == 0)
+    ImageFile::open(image).ok().and_then(|image| Starts::read(&image)).is_some_and(|starts| starts.thaws == 0)
 }
 
-/// Makes an image of the folder's command, and records the outcome. None if the folder does not say whose it is.
-pub fn build(folder: &Folder, output: &Path, whom: &For<'_>, progress: &dyn Progress) -> Option<FreezeOutcome> {
-    attempt(folder, output, whom, None, progress)
+/// Makes an image of the folder's command, and records the outcome. None if the folder does not say whose it is. `own`: its lock.
+pub fn build(
+    folder: &Folder,
+    own: &Lock,
+    output: &Path,
+    whom: &For<'_>,
+    progress: &dyn Progress,
+) -> Option<FreezeOutcome> {
+    attempt(folder, own, output, whom, None, progress)
 }
 
 /// Does the work of `build`. `for_news`: see [`Attempts::begin`].
 fn attempt(
     folder: &Folder,
+    own: &Lock,
     output: &Path,
     whom: &For<'_>,
     for_news: Option<bool>,
@@ -191,33 +204,38 @@ fn attempt(
     let command = folder.command()?;
     // Kept open, so that no other file gets its inode number meanwhile.
     let known_by = File::open(folder.command_file()).ok()?;
-    room::make();
-    let mut attempts = Attempts::of(folder);
+    let marks = vec![own.mark().clone(), Mark::new(folder.command_file(), &known_by).ok()?];
+    builder_limits::make();
+    let mut attempts = Attempts::load(folder);
     if let Err(failure) = attempts.begin(folder, for_news) {
         return Some(FreezeOutcome::Failed(failure));
     }
     let progress = Recording { progress, files: RefCell::default() };
     let unused = is_unused(output);
-    let mut changes = Changes::of(folder);
-    let freeze = |changing: Changing| match request(folder, &command, &attempts, output, whom, changing) {
+    let mut changes = Changes::load(folder);
+    let freeze = |changing: Changing| match request(folder, &command, &attempts, output, whom, changing, &marks) {
         Ok(request) => freeze::freeze(&request, &progress),
         Err(failure) => FreezeOutcome::Failed(failure),
     };
     let changing = changes.changing();
     let loaded = folder.images().iter().map(|image| loaded(image)).max().unwrap_or_default();
     let mut outcome = freeze(changing.clone());
+    let is_removed = || !marks.iter().all(Mark::is_there);
+    let mut made = Image::open(output);
+    if is_removed() {
+        // The cause of a failure went with the folder.
+        return Some(without_folder(outcome, made));
+    }
     if !changing.is_empty() && has_too_little(&outcome, loaded) {
         changes.need(&changing);
         changes.keep(folder);
         outcome = freeze(Changing::default());
+        made = Image::open(output);
     } else if !changing.is_empty() {
         changes.settle(output);
         changes.keep(folder);
     }
-    let is_removed = known_by.metadata().map_or(true, |status| status.nlink() == 0);
     let came_of_it = match &outcome {
-        // The cause went with the store.
-        FreezeOutcome::Failed(_) | FreezeOutcome::Refused(_) if is_removed => return Some(outcome),
         FreezeOutcome::Written(written) => {
             attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
             // Without a terminal, starts at one cannot be measured.
@@ -227,7 +245,7 @@ fn attempt(
             }
             let is_measured = written.prints_version && whom.terminal.is_none() && !whom.somebody_waits;
             match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {
-                Some(effort) if limits::remove_image(output) => Outcome::Vain { effort },
+                Some(effort) if eviction::remove_image(output) => Outcome::Vain { effort },
                 _ => Outcome::Made { image: output.to_owned() },
             }
         }
@@ -251,17 +269,44 @@ fn attempt(
         },
         FreezeOutcome::Interrupted(_) => return Some(outcome),
     };
+    if is_removed() {
+        return Some(without_folder(outcome, made));
+    }
     let files = progress.files.borrow();
     // The folder's own file counts, too, since a store that was removed and made again is another one.
     let command_file = folder.command_file();
-    let files = files.iter().chain([&command.file, &command_file]).map(|path| FileState::of(path));
+    let files = files.iter().chain([&command.file, &command_file]).map(|path| FileState::current(path));
     attempts.end(folder, whom.environment, came_of_it, files);
     Some(outcome)
 }
 
+/// The outcome of an attempt whose folder was removed meanwhile: an image that was put there just before goes as well.
+fn without_folder(outcome: FreezeOutcome, made: Option<Image>) -> FreezeOutcome {
+    let FreezeOutcome::Written(written) = outcome else { return outcome };
+    // There may be another one of that name already.
+    if made.is_some_and(|made| made.mark.is_there()) {
+        eviction::remove_image(&written.path);
+    }
+    let folder = written.path.parent().unwrap_or(Path::new("/")).display();
+    FreezeOutcome::Failed(Failure::passing(format!("{folder} was removed while an image was made in it.")))
+}
+
+/// An image, held open.
+struct Image {
+    mark: Mark,
+    _file: File,
+}
+
+impl Image {
+    fn open(path: &Path) -> Option<Image> {
+        let file = File::open(path).ok()?;
+        Some(Image { mark: Mark::new(path.to_owned(), &file).ok()?, _file: file })
+    }
+}
+
 /// How many files were loaded for an image.
 fn loaded(image: &Path) -> usize {
-    ImageFile::open(image).map_or(0, |image| Info::of(&image.tables()).loaded)
+    ImageFile::open(image).map_or(0, |image| Info::read(&image.tables()).loaded)
 }
 
 /// Whether more than a third of an image's contents is left to each start. `loaded`: the files that were loaded for an earlier image.
@@ -292,9 +337,9 @@ fn request(
     output: &Path,
     whom: &For<'_>,
     changing: Changing,
+    marks: &[Mark],
 ) -> Result<FreezeRequest> {
-    let program =
-        std::env::current_exe().map_err(|error| failure::Failure::io("find", Path::new("snapboot"), &error))?;
+    let program = std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))?;
     Ok(FreezeRequest {
         store: Some(InStore {
             on_fallback: vec![program.clone().into(), crate::fallback::SUBCOMMAND.into(), output.into()],
@@ -310,6 +355,7 @@ fn request(
             makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
             lesser_age: attempts.lesser_age(),
             changing,
+            marks: marks.to_vec(),
         }),
         ..FreezeRequest::new(
             command.words.iter().map(OsString::from).collect(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use freeze::Changing;
 use image::{Input, Section};
-use image_file::differences::{self, Subject};
+use image_file::differences::{self, Seen, Subject};
 use image_file::this_process::ThisProcess;
 use image_file::ImageFile;
 use runtime::terminal::Terminal;
@@ -41,14 +41,15 @@ pub struct Changes {
 
 impl Changes {
     /// Reads the changes of a command; empty if the file cannot be read.
-    pub fn of(folder: &Folder) -> Changes {
+    pub fn load(folder: &Folder) -> Changes {
         folder.read(FILE).unwrap_or_default()
     }
 
     /// Records what differs from this image for a start at this terminal: the inputs that have retired it, if it is made again.
-    pub fn note(&mut self, image: &Path, terminal: Option<&Terminal>, is_made_again: bool) {
+    pub fn record(&mut self, image: &Path, terminal: Option<&Terminal>, is_made_again: bool) {
         let start = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
-        let lines = ImageFile::open(image).and_then(|image| differences::lines(&image, &start, None));
+        let lines =
+            ImageFile::open(image).and_then(|image| differences::lines_for_start(&image, &start, &Seen::default()));
         let subjects: BTreeSet<Subject> = lines.unwrap_or_default().into_iter().map(|line| line.subject).collect();
         if subjects.len() > MOST_AT_ONCE {
             return;

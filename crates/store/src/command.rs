@@ -55,7 +55,7 @@ impl Command {
     /// Fails if there is no such command. One that is no Python or Ruby program has no image.
     pub fn split(words: &[OsString], search_path: &OsStr, shims: Option<&Shims>) -> Result<Line> {
         let program = locate(&words[0], search_path)?;
-        let known = |shim: &Path, text: &[u8]| shims?.known(shim, text);
+        let known = |shim: &Path, text: &[u8]| shims?.target(shim, text);
         let Ok(resolved) = resolve_knowing(words, search_path, &known) else {
             // A shell script of a version manager or of JRuby is recognised by its name.
             let is_ruby = is_ruby(&program);

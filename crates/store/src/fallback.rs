@@ -7,7 +7,7 @@ use image_file::starts;
 use runtime::search_path;
 
 use crate::fit::{fits, own_words};
-use crate::{background, Command, Folder};
+use crate::{background, Command, Folder, Obstacle};
 
 /// The subcommand that an image of the store executes instead of its program.
 pub const SUBCOMMAND: &str = "fallback";
@@ -29,7 +29,7 @@ pub enum Next {
     /// The ordinary way; an image for the next start was asked for.
     Asked,
     /// The ordinary way; no image will be made, for this reason.
-    None(String),
+    None(Obstacle),
 }
 
 impl Start {
@@ -57,12 +57,12 @@ impl Start {
 
     /// Decides how it goes on. `limit`: of the store (bytes).
     pub fn next(&self, limit: u64) -> Next {
-        let asked = |why: Option<String>| why.map_or(Next::Asked, Next::None);
-        let Some(folder) = Folder::of(&self.image).filter(Folder::is_own) else {
-            return Next::None("its folder belongs to another user, or others may write to it".to_owned());
+        let asked = |why: Option<Obstacle>| why.map_or(Next::Asked, Next::None);
+        let Some(folder) = Folder::containing(&self.image).filter(Folder::is_own) else {
+            return Next::None(Obstacle::NotOwn);
         };
         let Some(command) = folder.command().or_else(|| self.write_command(&folder)) else {
-            return Next::None("its folder does not say of which command it is".to_owned());
+            return Next::None(Obstacle::NoCommand);
         };
         // If this one fits, none is better.
         if fits(&self.image) {
@@ -72,7 +72,7 @@ impl Start {
         // Without its arguments, it would be another start.
         let other = images.iter().find(|image| **image != self.image && fits(image));
         if let Some(other) = other.filter(|_| self.arguments().is_some()) {
-            starts::handed_over(&self.image);
+            starts::take_back_fallback(&self.image);
             return Next::Other(other.clone());
         }
         asked(background::ask_for_new(&folder, &command, images.len(), limit))

@@ -1,24 +1,55 @@
 //! Whether an image fits the environment of this start, by checks that cost next to nothing. The image itself checks its other inputs when
 //! it is started.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::{Command, HostFact, Section};
+use image::{Command, Head, HostFact, Section};
 use image_file::this_process::ThisProcess;
 use image_file::FirstHead;
+use inputs::differences::{self, Difference};
+use inputs::system::Check;
 use runtime::terminal::Terminal;
 
-/// Whether variables and host facts (the current directory, the terminal, the user ...) have the values of this image.
+/// Whether variables and host facts (the current directory, the terminal, the user ...) have the values of one of the image's variants.
 pub fn fits(image: &Path) -> bool {
-    tables(image).is_ok_and(|bytes| {
-        let Ok(tables) = image::Tables::parse_unchecked_sum(&bytes) else { return false };
-        let Ok(environment) = std::fs::read("/proc/self/environ") else { return false };
-        let entries = environment.strip_suffix(b"\0").unwrap_or(&environment).split(|&byte| byte == 0);
-        let same = inputs::environment::compare(&tables, entries).is_ok_and(|difference| difference.is_none());
-        same && inputs::facts::compare(&tables, &ThisProcess::ITSELF).is_ok_and(|fact| fact.is_none())
+    let Ok(FirstHead { file, area, head }) = FirstHead::read(image) else { return false };
+    let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return false };
+    let Ok(environment) = std::fs::read("/proc/self/environ") else { return false };
+    let environment = environment.strip_suffix(b"\0").unwrap_or(&environment);
+    (0..head.variants).any(|number| {
+        let head = Head::parse_variant(number, &area, size);
+        head.is_ok_and(|head| read_tables(&file, &head).is_ok_and(|tables| is_of_start(&tables, environment)))
     })
+}
+
+/// Whether tables are those of an image for this start. `environment`: entries with NUL between.
+fn is_of_start(tables: &[u8], environment: &[u8]) -> bool {
+    let Ok(tables) = image::Tables::parse_unchecked_sum(tables) else { return false };
+    let entries = environment.split(|&byte| byte == 0);
+    differences::compare_start(&tables, entries, &ThisProcess::ITSELF, &mut Any).is_ok()
+}
+
+/// Stops at the first difference, whatever it is.
+struct Any;
+
+/// Something differs, or nobody can tell.
+struct Differs;
+
+impl From<image::Error> for Differs {
+    fn from(_: image::Error) -> Self {
+        Differs
+    }
+}
+
+impl<'t> Check<'t> for Any {
+    type Stop = Differs;
+
+    fn differs(&mut self, _: Difference<'t, '_>) -> Result<(), Differs> {
+        Err(Differs)
+    }
 }
 
 /// The terminal that an image is for, as far as its boot has read it; None if unknown.
@@ -49,6 +80,10 @@ pub fn own_words(image: &Path) -> Option<usize> {
 /// The tables of the first variant.
 fn tables(image: &Path) -> io::Result<Vec<u8>> {
     let FirstHead { file, head, .. } = FirstHead::read(image)?;
+    read_tables(&file, &head)
+}
+
+fn read_tables(file: &File, head: &Head) -> io::Result<Vec<u8>> {
     let mut tables = vec![0; head.tables_size as usize];
     file.read_exact_at(&mut tables, head.tables_offset)?;
     Ok(tables)

@@ -7,11 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use failure::Result;
+use freeze::Mark;
 use rustix::fs::{access, flock, Access, FlockOperation};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
+use crate::obstacle::Obstacle;
 use crate::place;
 use crate::Command;
 
@@ -42,7 +44,7 @@ impl Folder {
     }
 
     /// The folder that contains an image.
-    pub fn of(image: &Path) -> Option<Folder> {
+    pub fn containing(image: &Path) -> Option<Folder> {
         Some(Folder::new(image.parent()?.to_owned()))
     }
 
@@ -62,9 +64,9 @@ impl Folder {
     }
 
     /// Why this user cannot write in it, as on a file system that is mounted read-only; None if the user can, or it does not exist yet.
-    pub fn cannot_write(&self) -> Option<String> {
+    pub fn cannot_write(&self) -> Option<Obstacle> {
         let error = access(&self.path, Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT)?;
-        Some(format!("{} cannot be written ({})", self.path.display(), failure::reason(&error.into())))
+        Some(Obstacle::CannotWrite { folder: self.path.clone(), error: error.into() })
     }
 
     /// Creates it for this command.
@@ -103,7 +105,7 @@ impl Folder {
         let free = (1..=MAX_IMAGES).map(|number| self.image(number)).find(|image| !image.exists());
         free.unwrap_or_else(|| {
             let images = self.images();
-            let oldest = images.iter().min_by_key(|image| crate::clock::by_age(crate::limits::last_used(image)));
+            let oldest = images.iter().min_by_key(|image| crate::clock::by_age(crate::eviction::last_used(image)));
             oldest.cloned().unwrap_or_else(|| self.image(1))
         })
     }
@@ -133,18 +135,21 @@ impl Folder {
         place::write(&self.path.join(name), &text)
     }
 
-    /// Takes the lock of this folder until the file is closed; None if another process keeps it.
-    pub fn lock(&self) -> Option<File> {
+    /// Takes the lock of this folder until it is dropped; None if another process keeps it.
+    pub fn lock(&self) -> Option<Lock> {
         self.lock_within(PATIENCE)
     }
 
     /// Does the same, and waits this long for another process.
-    fn lock_within(&self, patience: Duration) -> Option<File> {
+    fn lock_within(&self, patience: Duration) -> Option<Lock> {
         let begun = Instant::now();
         loop {
             let taken = lock(&self.lock_file(), FlockOperation::NonBlockingLockExclusive);
-            if taken.is_some() || begun.elapsed() >= patience {
-                return taken;
+            let lock = taken.and_then(|file| Lock::new(self.lock_file(), file));
+            // Between the two calls, somebody may have removed the folder.
+            let lock = lock.filter(Lock::is_there);
+            if lock.is_some() || begun.elapsed() >= patience {
+                return lock;
             }
             thread::sleep(BETWEEN_TRIES);
         }
@@ -160,6 +165,28 @@ impl Folder {
 
     fn lock_file(&self) -> PathBuf {
         self.path.join("lock")
+    }
+}
+
+/// The lock of a folder.
+pub struct Lock {
+    mark: Mark,
+    _file: File,
+}
+
+impl Lock {
+    fn new(path: PathBuf, file: File) -> Option<Lock> {
+        Some(Lock { mark: Mark::new(path, &file).ok()?, _file: file })
+    }
+
+    /// What shows whether the folder was removed since.
+    pub fn mark(&self) -> &Mark {
+        &self.mark
+    }
+
+    /// Whether the folder is still there. If it was removed, this is the lock of none, whoever has made it again.
+    pub fn is_there(&self) -> bool {
+        self.mark.is_there()
     }
 }
 
@@ -196,5 +223,19 @@ mod tests {
         drop(look);
         let own = builder.join().unwrap();
         assert!(own.is_some() && folder.is_building());
+    }
+
+    #[test]
+    fn the_lock_of_a_removed_folder_is_the_lock_of_none() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::new(top.path().join("tool-1"));
+        std::fs::create_dir(folder.path()).unwrap();
+        let before = folder.lock().unwrap();
+        assert!(before.is_there());
+        std::fs::remove_dir_all(folder.path()).unwrap();
+        assert!(!before.is_there() && folder.lock_within(Duration::ZERO).is_none());
+        std::fs::create_dir(folder.path()).unwrap();
+        let after = folder.lock().unwrap();
+        assert!(!before.is_there() && after.is_there());
     }
 }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::attempt::Attempts;
 use crate::background::Asked;
-use crate::{background, limits, sys, Folder};
+use crate::{background, eviction, sys, Folder};
 
 /// The subcommand that a start executes after it has reported something new.
 pub const SUBCOMMAND: &str = "learn";
@@ -23,8 +23,8 @@ pub fn from(words: &[OsString]) {
     sys::close_all();
     let [image, terminal] = words else { return };
     let image = Path::new(image);
-    let Some(folder) = Folder::of(image).filter(Folder::is_own) else { return };
-    let attempts = Attempts::of(&folder);
+    let Some(folder) = Folder::containing(image).filter(Folder::is_own) else { return };
+    let attempts = Attempts::load(&folder);
     let environment = background::environment_number();
     if background::in_the_way(&folder).is_some()
         || folder.is_building()
@@ -35,7 +35,7 @@ pub fn from(words: &[OsString]) {
         return;
     }
     let terminal = background::parse_terminal(terminal);
-    background::start(&folder, &Asked::ForNews(image), &environment, terminal, limits::of_environment());
+    background::start(&folder, &Asked::ForNews(image), &environment, terminal, eviction::of_environment());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {

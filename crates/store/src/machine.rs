@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::memory::kilobytes;
+use crate::put_off_reason::Delay;
 
 /// At least this much of the memory must be available (percent).
 const MIN_AVAILABLE: u64 = 10;
@@ -11,12 +12,12 @@ const MIN_AVAILABLE: u64 = 10;
 const MAX_PRESSURE: f64 = 10.0;
 
 /// Why no image is made now; None if one can be made.
-pub fn is_busy() -> Option<&'static str> {
+pub fn is_busy() -> Option<Delay> {
     if on_battery(Path::new("/sys/class/power_supply")) {
-        return Some("the machine runs on battery");
+        return Some(Delay::Battery);
     }
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    is_short_of_memory(&text("/proc/meminfo"), &text("/proc/pressure/memory")).then_some("memory is short")
+    is_short_of_memory(&text("/proc/meminfo"), &text("/proc/pressure/memory")).then_some(Delay::Pressure)
 }
 
 /// See the kernel's Documentation/ABI/testing/sysfs-class-power.

@@ -6,6 +6,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::put_off_reason::{Delay, MemoryOf};
+
 const MB: u64 = 1 << 20;
 /// Making an image of any program takes at least this much: for its second copy, and for the builder.
 const LEAST: u64 = 64 * MB;
@@ -17,7 +19,7 @@ const RESERVE: u64 = 24 * MB;
 pub struct Room {
     /// How much (bytes).
     pub bytes: u64,
-    of: &'static str,
+    of: MemoryOf,
 }
 
 impl Room {
@@ -29,22 +31,14 @@ impl Room {
     /// The value from the kernel's files below `root`.
     fn below(root: &Path) -> Option<Room> {
         let groups = groups(root).into_iter().filter_map(|group| group.room());
-        let groups = groups.map(|bytes| Room { bytes, of: "of the memory of its control group" });
-        let machine = available(root).map(|bytes| Room { bytes, of: "of the machine's memory" });
+        let groups = groups.map(|bytes| Room { bytes, of: MemoryOf::Group });
+        let machine = available(root).map(|bytes| Room { bytes, of: MemoryOf::Machine });
         groups.chain(machine).min_by_key(|room| room.bytes)
     }
 
     /// Why it is not enough for an image that needs this much (bytes); None if it is enough.
-    pub fn lacks(&self, needed: u64) -> Option<String> {
-        let megabytes = |bytes: u64| bytes.div_ceil(MB);
-        (self.bytes < needed).then(|| {
-            format!(
-                "memory is short: {} MB {} are free, and an image may need {} MB",
-                self.bytes / MB,
-                self.of,
-                megabytes(needed)
-            )
-        })
+    pub fn lacks(&self, needed: u64) -> Option<Delay> {
+        (self.bytes < needed).then_some(Delay::Memory { free: self.bytes, of: self.of, needed })
     }
 
     /// Whether so little is left that a builder has to end.
@@ -229,8 +223,11 @@ mod tests {
     fn an_image_needs_a_second_copy() {
         assert_eq!(needed(-1, [].into_iter()), LEAST);
         assert_eq!(needed(-1, [40 * MB, 80 * MB].into_iter()), 124 * MB);
-        let room = Room { bytes: 63 * MB, of: "of it" };
-        assert!(room.lacks(LEAST).is_some_and(|why| why.contains("63 MB of it are free, and an image may need 64 MB")));
+        let room = Room { bytes: 63 * MB, of: MemoryOf::Machine };
+        assert_eq!(
+            room.lacks(LEAST).unwrap().to_string(),
+            "memory is short: 63 MB of the machine's memory are free, and an image may need 64 MB"
+        );
         assert!(room.lacks(63 * MB).is_none() && !room.is_used_up());
     }
 }

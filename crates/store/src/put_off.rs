@@ -1,8 +1,10 @@
-//! An image that was postponed, since the machine was busy: why, and until when nobody tries again.
+//! An image that was put off: why (the machine is busy, or has too little memory for it), and until when nobody tries
+//! again.
 
 use serde::{Deserialize, Serialize};
 
 use crate::memory::Room;
+use crate::put_off_reason::Delay;
 use crate::{clock, Folder};
 
 /// Its file in the folder of the command.
@@ -12,11 +14,10 @@ const FIRST: u64 = 10;
 const LONGEST: u64 = 600;
 
 /// A postponed image.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PutOff {
     /// Why.
-    pub why: String,
+    pub why: Delay,
     /// When (seconds since 1970).
     at: u64,
     /// How often in a row.
@@ -27,13 +28,13 @@ pub struct PutOff {
 
 impl PutOff {
     /// Reads the state of this folder, if its image was postponed.
-    pub fn of(folder: &Folder) -> Option<PutOff> {
+    pub fn load(folder: &Folder) -> Option<PutOff> {
         folder.read(FILE)
     }
 
     /// Postpones the image once more. An error while writing is ignored: then it is tried again.
-    pub(crate) fn note(folder: &Folder, why: String, needed: u64) {
-        let times = PutOff::of(folder).map_or(0, |before| before.times);
+    pub(crate) fn record(folder: &Folder, why: Delay, needed: u64) {
+        let times = PutOff::load(folder).map_or(0, |before| before.times);
         let _ = folder.write(FILE, &PutOff { why, at: clock::unix_now(), times: times + 1, needed });
     }
 
@@ -62,17 +63,17 @@ mod tests {
     fn an_image_is_tried_again_later_or_when_there_is_room() {
         let top = tempfile::tempdir().unwrap();
         let folder = Folder::new(top.path().to_owned());
-        assert_eq!(PutOff::of(&folder), None);
-        PutOff::note(&folder, "the machine runs on battery".into(), 0);
-        let once = PutOff::of(&folder).unwrap();
+        assert_eq!(PutOff::load(&folder), None);
+        PutOff::record(&folder, Delay::Battery, 0);
+        let once = PutOff::load(&folder).unwrap();
         assert!(once.waits());
         assert!(!PutOff { at: once.at - FIRST, ..once.clone() }.waits());
         assert!(!PutOff { at: once.at + 1000, ..once.clone() }.waits(), "the clock was set back");
-        PutOff::note(&folder, "memory is short".into(), u64::MAX);
-        let twice = PutOff::of(&folder).unwrap();
+        PutOff::record(&folder, Delay::Pressure, u64::MAX);
+        let twice = PutOff::load(&folder).unwrap();
         assert!(PutOff { at: twice.at - FIRST, ..twice.clone() }.waits());
         assert!(!twice.has_room(Room::now().as_ref()) && PutOff { needed: 1, ..twice }.has_room(None));
         PutOff::forget(&folder);
-        assert_eq!(PutOff::of(&folder), None);
+        assert_eq!(PutOff::load(&folder), None);
     }
 }

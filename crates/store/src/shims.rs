@@ -9,7 +9,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use runtime::{shim_manager, Shim};
+use runtime::shims::{root_in, shim_manager, VARIABLES, VERSION_FILES};
+use runtime::Shim;
 
 use crate::place;
 use crate::Store;
@@ -22,12 +23,12 @@ pub struct Shims {
 
 impl Shims {
     /// The answers of a store.
-    pub fn of(store: &Store) -> Shims {
+    pub fn in_store(store: &Store) -> Shims {
         Shims { folder: store.cache().join(".shims") }
     }
 
     /// Where a shim leads; None if unknown. `text`: the beginning of the shim.
-    pub fn known(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
+    pub fn target(&self, shim: &Path, text: &[u8]) -> Option<PathBuf> {
         let path = trust::read(&self.file(shim, text)?).ok()?;
         let program = PathBuf::from(OsString::from_vec(path));
         program.is_file().then_some(program)
@@ -53,7 +54,7 @@ impl Shims {
         state.extend(variables.into_iter().flat_map(|(name, value)| [name.into_vec(), value.into_vec()]));
         let here = std::env::current_dir().ok()?;
         for folder in here.ancestors() {
-            for name in [".python-version", ".ruby-version"] {
+            for name in VERSION_FILES {
                 state.push(trust::look::read(&folder.join(name)).unwrap_or_default());
             }
         }
@@ -68,12 +69,5 @@ impl Shims {
 
 fn counts(name: &OsStr) -> bool {
     ["PATH", "HOME"].iter().any(|other| name == *other)
-        || ["PYENV_", "RBENV_"].iter().any(|start| name.as_bytes().starts_with(start.as_bytes()))
-}
-
-/// The manager's folder of versions, as a shim names it: `export PYENV_ROOT="/path"`.
-fn root_in(text: &[u8]) -> Option<PathBuf> {
-    let text = std::str::from_utf8(text).ok()?;
-    let value = text.lines().find_map(|line| line.trim().strip_prefix("export ")?.split_once("ENV_ROOT="))?.1;
-    Some(PathBuf::from(value.trim_matches('"')))
+        || VARIABLES.iter().any(|start| name.as_bytes().starts_with(start.as_bytes()))
 }

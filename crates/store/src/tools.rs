@@ -19,7 +19,7 @@ use crate::background::environment_number;
 use crate::build::{self, For};
 use crate::folder::INSTALLED;
 use crate::place;
-use crate::{limits, Command, Folder, Store};
+use crate::{eviction, Command, Folder, Store};
 
 /// Holds the commands that images in place have replaced, beside them.
 const KEPT: &str = ".snapboot";
@@ -68,7 +68,7 @@ pub enum OnPath {
 
 impl Installed {
     /// Reads what is installed in this folder.
-    pub fn of(folder: &Folder) -> Option<Installed> {
+    pub fn load(folder: &Folder) -> Option<Installed> {
         folder.read(INSTALLED)
     }
 
@@ -118,7 +118,7 @@ fn missing_is_fine(error: std::io::Error) -> std::io::Result<()> {
 /// All installed commands with their folders, by name.
 pub fn all(store: &Store) -> Vec<(Installed, Folder)> {
     let folders = store.folders().into_iter();
-    let mut all: Vec<_> = folders.filter_map(|folder| Some((Installed::of(&folder)?, folder))).collect();
+    let mut all: Vec<_> = folders.filter_map(|folder| Some((Installed::load(&folder)?, folder))).collect();
     all.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
     all
 }
@@ -202,13 +202,13 @@ fn put_in_front(
     };
     if line.is_shim {
         return Err(Failure::refusal(format!(
-            "{} is a shim of a version manager, which leads elsewhere once you choose another version, and an image does not. Install what it \
-             leads to now ({}), or start it with snapboot run, which follows it each time.",
+            "{} is a shim of a version manager. It leads elsewhere once you choose another version, and an image would not. Install the \
+             program that it leads to now ({}), or use snapboot run, which follows the shim at each start.",
             program.display(),
             command.file.display()
         )));
     }
-    let users = if in_place { Users::of(found) } else { Users::Owner };
+    let users = if in_place { Users::who_can_start(found) } else { Users::Owner };
     if users != Users::Owner && trust::check_place(store.data()).is_ok() {
         // An error here recurs below, with its reason.
         let _ = DirBuilder::new().recursive(true).mode(ENTERED).create(store.data());
@@ -217,8 +217,8 @@ fn put_in_front(
     let folder = Folder::new(store.tools().join(command.key()));
     let is_new = !folder.path().exists();
     folder.make(&command)?;
-    let Some(_own) = folder.lock() else {
-        return Err(Failure::refusal(format!("an image of {name} is being made just now. Try again in a moment.")));
+    let Some(own) = folder.lock() else {
+        return Err(Failure::refusal(format!("an image of {name} is being made now. Try again in a moment.")));
     };
     let image = folder.first_image();
     if let Some(refusal) = out_of_reach(users, &folder, store, name) {
@@ -230,7 +230,7 @@ fn put_in_front(
     let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
     let outcome = {
         let _there = Elsewhere::go(store, program)?;
-        build::build(&folder, &image, &whom, progress)
+        build::build(&folder, &own, &image, &whom, progress)
     };
     let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
         if is_new {
@@ -238,10 +238,10 @@ fn put_in_front(
         }
         return outcome.map(Outcome::NotFrozen).ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
     };
-    if !users.are_among(Users::of(&image)) {
+    if !users.are_among(Users::who_can_start(&image)) {
         let _ = fs::remove_dir_all(folder.path());
         return Err(Failure::refusal(format!(
-            "{} can be started by others, but the image of {name} cannot: it holds what only its owner may read. {REMEDY}",
+            "{} can be started by other users, but the image of {name} cannot: it holds data that only its owner may read. {REMEDY}",
             found.display()
         )));
     }
@@ -257,7 +257,7 @@ fn put_in_front(
     replace_by_link(&folder.program_link(), program)?;
     replace_by_link(&link, &image)?;
     let instead_of = before.map(|(other, folder)| {
-        let _ = fs::remove_dir_all(folder.path());
+        eviction::remove_in_any_case(&folder);
         other.program
     });
     let on_path = installed.on_path(users_path);
@@ -267,7 +267,7 @@ fn put_in_front(
 /// Mode of directories that others may enter, but not list.
 const ENTERED: u32 = 0o711;
 /// The remedy where an image cannot be installed in place.
-const REMEDY: &str = "Install without --in-place, which concerns nobody else";
+const REMEDY: &str = "Install without --in-place, which changes nothing for other users";
 
 /// Who can start a program, according to modes: those of the file and of all directories above it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -278,7 +278,7 @@ enum Users {
 }
 
 impl Users {
-    fn of(program: &Path) -> Users {
+    fn who_can_start(program: &Path) -> Users {
         let Ok(status) = program.metadata() else { return Users::Owner };
         let group = status.gid();
         let above: Vec<_> =
@@ -316,8 +316,8 @@ fn out_of_reach(users: Users, folder: &Folder, store: &Store, name: &str) -> Opt
     own.iter().for_each(|directory| drop(fs::set_permissions(directory, Permissions::from_mode(ENTERED))));
     let blocked = folder.path().ancestors().find(|path| entered_by(path).0 & 0o001 == 0)?;
     Some(Failure::refusal(format!(
-        "others can start {name}, too, and could not reach its image: only the owner may enter {}. {REMEDY}, or name a store that all can \
-         reach (SNAPBOOT_STORE=/var/lib/snapboot).",
+        "other users can start {name}, too, but could not reach its image: only the owner may enter {}. {REMEDY}, or name a store that \
+         all users can reach (SNAPBOOT_STORE=/var/lib/snapboot).",
         blocked.display()
     )))
 }
@@ -396,13 +396,13 @@ pub fn uninstall(store: &Store, named: &OsStr) -> Result<Installed> {
         return Err(Failure::refusal(format!("{} is not installed: snapboot list shows what is.", named.display())));
     };
     installed.take_away(&folder)?;
-    limits::remove(&folder);
+    eviction::remove_in_any_case(&folder);
     Ok(installed)
 }
 
 /// What a start by the link of an installed command does while the command itself is gone. None while it exists, or if none was installed.
 pub fn dormant(folder: &Folder) -> Option<Dormant> {
-    let installed = Installed::of(folder).filter(Installed::is_dormant)?;
+    let installed = Installed::load(folder).filter(Installed::is_dormant)?;
     let links = installed.link.parent().unwrap_or(Path::new("/"));
     let other = locate(OsStr::new(&installed.name), &path_without(links)).ok();
     Some(Dormant { installed, other })

@@ -53,13 +53,13 @@ impl fmt::Display for Refusal {
             What::Owner(owner) => {
                 write!(
                     f,
-                    "{path} belongs to another user ({owner}), who can change what lies there; expected you or root"
+                    "{path} belongs to another user ({owner}), who can change it; expected it to belong to you or root"
                 )
             }
             What::Writers(mode) => {
                 write!(f, "others may write to {path} (mode {mode:04o}); expected that only its owner may (chmod go-w)")
             }
-            What::NoFile => write!(f, "{path} is no regular file"),
+            What::NoFile => write!(f, "{path} is not a regular file"),
             What::NoDirectory => write!(f, "{path} is no directory"),
         }
     }

@@ -37,11 +37,11 @@ def is_on_path(path, name):
 class Builder:
     """Fills the archive."""
 
-    def __init__(self, names, native, tell):
-        """names: those of imports.py. native: the native part, with the archive open. tell: called with a line for the command."""
+    def __init__(self, names, native, send):
+        """names: those of imports.py. native: the native part, with the archive open. send: called with a line for the command."""
         self._names = names
         self._native = native
-        self._tell = tell
+        self._send = send
         self._skipped = 0
 
     def run(self, directories):
@@ -54,11 +54,11 @@ class Builder:
         if self._native.is_on("code"):
             for number, source in enumerate(sources):
                 if number % 100 == 0:
-                    self._tell("phase compiling %d of %d" % (number + 1, len(sources)))
+                    self._send("phase compiling %d of %d" % (number + 1, len(sources)))
                 self._compile(source)
         if self._skipped:
-            self._tell("note %d files cannot be compiled and were left out" % self._skipped)
-        self._tell("phase writing the archive")
+            self._send("note %d files cannot be compiled and were left out" % self._skipped)
+        self._send("phase writing the archive")
         return self._native.flush()
 
     def _compile(self, path):
@@ -91,7 +91,7 @@ def run(name):
 
 def main():
     """Returns an exit status, or why there is no archive."""
-    tell = os.fdopen(os.dup(1), "w", 1)
+    command = os.fdopen(os.dup(1), "w", 1)
     os.dup2(2, 1)
     script, *directories = sys.argv[1:]
     own = [os.path.dirname(script)] if script else []
@@ -105,7 +105,7 @@ def main():
     if reason is not None:
         return "snapboot: there is no archive to fill: " + reason
     paths = [os.path.abspath(path) for path in own + sys.path + directories if os.path.isdir(path)]
-    reason = Builder(names, native, lambda line: print(line, file=tell)).run(paths)
+    reason = Builder(names, native, lambda line: print(line, file=command)).run(paths)
     compile_own_files()
     return reason and "snapboot: the archive was not written: " + reason
 

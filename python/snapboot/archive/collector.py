@@ -117,7 +117,7 @@ class Collector:
         if not self.sets_aside:
             return
         # Newer objects may refer to those set aside, and so never be collected.
-        self._note(self._native.all_objects(self._gc.get_objects))
+        self._record(self._native.all_objects(self._gc.get_objects))
         for reference in self._finalisable:
             thing = reference()
             if thing is not None and (type(thing) is not GENERATOR or _is_suspended(thing)):
@@ -135,13 +135,13 @@ class Collector:
 
     def _set_aside(self):
         things = self._native.all_objects(self._gc.get_objects)
-        self._note(things)
+        self._record(things)
         # Objects created here since then are set aside, too: references, and lists of kinds and of objects.
         self._aside += len(things) + 2 * (len(self._finalisable) + len(self._files)) + len(self._plain) + SOME
         del things
         self._gc.freeze()
 
-    def _note(self, things):
+    def _record(self, things):
         """Remembers those that may have work to do at the end."""
         special = [kind for kind in self._native.kinds_of(things) if not self._is_plain(kind)]
         for thing in self._native.of_kinds(things, special) if special else ():

@@ -4,7 +4,7 @@ import posix
 import sys
 
 # The parts that can be switched off, each by a variable of its own.
-PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit", "heap")
+PARTS = ("code", "lookups", "patterns", "data", "metadata", "collector", "exit")
 SWITCH = ("", "0", "1", "off", "on")
 
 
@@ -12,7 +12,7 @@ def name_unknown_switches(variable):
     """Reports variables that are neither on nor off. variable: returns the value of one as text."""
     for name in ["SNAPBOOT_ARCHIVE_" + part.upper() for part in PARTS]:
         if variable(name) not in SWITCH:
-            text = "snapboot: %s was expected to be on or off, not %s: it counts as not set\n"
+            text = "snapboot: %s was expected to be on or off, not %s: it is ignored\n"
             sys.stderr.write(text % (name, variable(name)))
 
 

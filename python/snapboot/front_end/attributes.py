@@ -24,12 +24,12 @@ class Attributes:
         self._is_watch = is_watch
         self._main = None if main is None else _names_in_source(main)
         self._named = {}  # by module: the names in its code
-        self._held = _held()
+        self._held = _attributes_by_module()
 
     def conflicts(self, left):
         """Compares with the last look. Returns the modules that must be left out, each with the reason. left: the names of modules that are
         left out anyway."""
-        before, self._held = self._held, _held()
+        before, self._held = self._held, _attributes_by_module()
         found = {}
         new = [name for name in self._held if name not in before and name in self._files]
         for owner, key, value in _changed(before, self._held):
@@ -56,7 +56,7 @@ class Attributes:
         return self._named[module]
 
 
-def _held():
+def _attributes_by_module():
     """Returns, by module name: the module, whether it makes up attributes, and its attributes by name."""
     held = {}
     for name, module in list(sys.modules.items()):

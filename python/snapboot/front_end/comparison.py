@@ -1,4 +1,4 @@
-"""The contents of a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
+"""The contents of a process, in a form that can be compared with another boot: see crates/freeze programs/derived.rs.
 
 Each text and number that the garbage collector can reach, with the secrets taken out, becomes a digest. Run this only in a process that is
 not frozen, since it leaves many objects behind.

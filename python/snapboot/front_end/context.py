@@ -118,7 +118,7 @@ class Context:
         if main is None:
             raise Fallback("these options need an ordinary start of the interpreter")
         if self.known_name is not None and main.argv[0] != self.known_name:
-            raise Fallback("the program has read the name that it is called by, and this start has another one")
+            raise Fallback("the program has read the name that it was called by, and this start uses another name")
         if self.umask is not None:
             posix.umask(self.umask)
         if self.prepared is not None:
@@ -149,8 +149,8 @@ class Context:
             try:
                 recipe.renew()
             except Exception as error:
-                raise Fallback("what the recipe for %s renews cannot be renewed: %r" % (recipe.name, error)) from None
-        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # the trial thaw is confined and cannot write this
+                raise Fallback("the recipe for %s failed to renew its state: %r" % (recipe.name, error)) from None
+        if b"SNAPBOOT_REHEARSE" not in self.environment.data:  # the rehearsal is confined and cannot write this
             try:
                 self.title.renew()
             except OSError:
@@ -186,7 +186,7 @@ class Context:
         # Passes on the environment that the process was started with, without the changes of the boot.
         environment = dict(entry.split(b"=", 1) for entry in reversed(process.started_with()[1]) if b"=" in entry)
         environment.pop(IGNORED, None)
-        if b"SNAPBOOT_REHEARSE" in environment:  # a trial thaw by `snapboot freeze`: run nothing of the program
+        if b"SNAPBOOT_REHEARSE" in environment:  # a rehearsal by `snapboot freeze`: run nothing of the program
             posix.write(2, b"snapboot: %s\n" % encode(str(reason)))
             posix._exit(125)
         if environment.get(b"SNAPBOOT_LOG", b"0") not in (b"", b"0"):
@@ -251,7 +251,7 @@ class Context:
             importer = importer_of(entry)
             found = next((name for name in self.looked_up if importer is not None and importer.find_spec(name)), None)
         if found is not None:
-            raise Fallback("stale: %s in the folder of the program would be found first" % found)
+            raise Fallback("stale: %s in the directory of the program would be found first" % found)
 
     def _renew_user_site(self):
         """Renews the per-user site-packages, which follow HOME."""

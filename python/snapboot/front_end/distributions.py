@@ -60,7 +60,7 @@ class Distributions:
 
         def noting_search(self, name):
             if _is_absolute(self.root) and type(name) is prepared:
-                looked_up.setdefault(self.root, set()).add(_told(name.name))
+                looked_up.setdefault(self.root, set()).add(_reported_name(name.name))
             return search(self, name)
 
         def noting_children(self):
@@ -77,7 +77,7 @@ def _is_absolute(root):
     return type(root) is str and root.startswith("/")
 
 
-def _told(name):
+def _reported_name(name):
     """Returns the name as it is reported: empty, which stands for all, if it cannot be compared letter by letter."""
     return name if name and name.isascii() and "\0" not in name else ""
 

@@ -119,7 +119,7 @@ class Early:
         self.reads.fact("umask", frame)
 
     def _reads_parent(self, frame, _):
-        self.read("the number of its parent process", frame)
+        self.read("the pid of its parent process", frame)
 
     def _watched_attribute(self):
         is_fixed = self.is_fixed
@@ -194,7 +194,7 @@ class Arguments(list):
         return list, (list.copy(self),)  # copies are ordinary
 
 
-def _noting(name):
+def _recording_reads(name):
     ordinary = getattr(list, name)
 
     def method(self, *arguments, **keywords):
@@ -224,6 +224,6 @@ def umask():
 STREAMS = ("standard input", "standard output", "standard error")
 METHODS = "iter len contains reversed eq ne lt le gt ge add mul rmul iadd imul repr setitem delitem".split()
 for method in ["__%s__" % name for name in METHODS] + [name for name in dir(list) if name[0] != "_" and name != "copy"]:
-    setattr(Arguments, method, _noting(method))
+    setattr(Arguments, method, _recording_reads(method))
 # What getrefcount counts of a part that nobody has kept but the list of parts.
 PASSING = references.OWN_VARIABLE + 1

@@ -1,13 +1,15 @@
-"""Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
+"""Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews
+it.
 
-`snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs), and then again as
-the first time. Each boot walks over all that it holds (object_paths.py). A text of the other boot that holds one of its values, which are
-unlike all other texts, is what the first boot has with its own value there: then it only keeps the fact, and a thaw makes that text anew.
-A difference of any other kind is told; what differs between two boots that are alike is noise.
+If a program has read such facts, `snapboot freeze` boots it once more with other values (crates/freeze
+programs/other_start.rs), and then again with the first ones. Each boot walks all objects that it holds
+(object_paths.py). The values of the other boot occur in no other text. So a text that contains one corresponds to a
+text of the first boot that contains the first value: the program only keeps the fact, and a thaw makes the text
+anew. Any other difference is reported, unless two boots with equal values differ there, too (noise).
 
-The files of the control directory: `held` is of the first boot, `held_otherwise` of the other one, `noise` has paths that differ in two
-boots that are alike, `more` names of variables (more_variables.py), `found` what a child tells its parent.
-"""
+Files in the control directory: `held` is written by the first boot, `held_otherwise` by the other one; `noise` lists
+paths that differ between equal boots, `more` names of variables (more_variables.py); `found` is what a child found
+for its parent."""
 
 import gc
 import marshal
@@ -20,27 +22,28 @@ from .holders_of_texts import TEXTS, path_kinds
 from .main_part import Fallback
 from .report import write_file
 from .request import decode, encode, read_file
+from .seeding import standard_random
 from .start_form import SYSTEM
 
-# Seconds of processor time that a look at what this process holds may take.
+# Processor time that a walk over the objects may take (seconds).
 LONGEST = 8
 CWD = b"cwd"
 HOME = b"HOME"
-# Before and behind the number of a variable that only another start has, in its value.
+# Surrounds the number of a variable that only another start has, in its value.
 MARK = b"zq"
 
 
 class Evidence:
-    """The facts of this boot, and what it keeps of them.
+    """The facts of this boot, and what the program keeps of them.
 
-    request: says which boot this is (`evidence`), and the value of each fact in the image (`facts`: name, value, both bytes).
-    """
+    request: which boot this is (`evidence`), and the values of the facts in the image (`facts`: name, value, both
+    bytes)."""
 
     def __init__(self, request):
         self.role = request.evidence
         self.facts = request.facts
         self.folder = request.folder
-        # As they are before the program can change anything.
+        # Read before the program can change anything.
         self.here = {name: fact_of_process(name, posix.environ) or b"" for name in self.facts}
         self.here.update(request.system)
         self.more = {}
@@ -51,14 +54,15 @@ class Evidence:
         self._read = ()  # of facts that the program has read
 
     def show(self, name, value):
-        """The program is shown a variable that it has looked up."""
+        """Records a variable that the program has looked up and is shown."""
         if name in self.here:
             self.here[name] = value
 
     def settle(self, context, reads, report):
-        """Looks at what this process holds. context: the Context, which renews the rest. reads: the Reads, which have seen what was
-        read. To be called after a collection."""
-        context.python_path.tell(report)
+        """Compares the objects of this process with those of other boots. Call it after a garbage collection.
+
+        context: the Context, which renews the rest. reads: the Reads, which know what was read."""
+        context.python_path.report_to(report)
         knows_start = reads.knows_start() or context.settings.tried
         if self.role not in ("other", "again") and not (self.role == "first" and (knows_start or context.python_path.is_known)):
             return
@@ -67,39 +71,41 @@ class Evidence:
             for name, what in reads.comparisons.found.items():
                 report.add_record("value_compared", name, what)
             return
-        # Python's own is much faster, and the same in all boots where they hash alike.
+        # Python's own hash is much faster, and equal in all boots with the same hash seed.
         self._fingerprint = hash if b"SNAPBOOT_HASHSEED" in context.environment.own else _fingerprint
         own, roots = context.environment.own_objects()
         own = own | {id(self), id(self.__dict__), id(self.facts), id(self.here), id(self.more), id(context.path_entry)}
         kept_by_front_end = set(map(id, roots.values()))
         here = posix.getcwdb()
         self.roots = roots if here == self.here.get(CWD) else {**roots, "os.getcwd()": here}
-        if "random" in sys.modules:
-            # A fork seeds it anew. Where the program has not seeded it, that is another one in each boot.
-            self.roots = {**self.roots, "random.getstate()": repr(sys.modules["random"].getstate())}
+        random = standard_random()
+        if random is not None:
+            # A fork seeds it anew. If the program has not seeded it, each boot has another state.
+            self.roots = {**self.roots, "random.getstate()": repr(random.getstate())}
         if self.role == "first":
             known = reads.names_read() if reads.was_read_whole() else None
-            # A program at which it takes longer to look is not booted several times more.
+            # If the walk takes longer, the program is not booted several times more.
             if fork.in_child(lambda: self._write_held(own, known), LONGEST):
                 report.add("evidence", "1" if knows_start else "search path")
         elif self.role == "other":
-            # In a child, as the others: a fork leaves its traces.
+            # In a child, as in the other boots: a fork leaves traces.
             if fork.in_child(lambda: self._compare_otherwise(own)):
-                self._tell(report)
+                self._add_found_to(report)
             else:
-                report.add("differs", "what it holds cannot be looked at")
+                report.add("differs", "its objects cannot be compared")
         else:
             self._read = reads.facts_read(self.facts)
             if fork.in_child(lambda: self._compare_again(own)):
                 self._take(own, kept_by_front_end, report)
             else:
-                report.add("differs", "what it holds cannot be looked at")
+                report.add("differs", "its objects cannot be compared")
         self.roots = self._python_path = ()  # no thaw needs them
         self._fingerprint = None
 
     def renew(self, variables):
-        """Puts the facts of this start in place. variables: its environment, a mapping of bytes. Raises Fallback or OSError where
-        there is none."""
+        """Puts the facts of this start in place. Raises Fallback or OSError if that is impossible.
+
+        variables: the environment of this start, a mapping of bytes."""
         here = {}
         for name in self._read:
             value = fact_of_process(name, variables)
@@ -122,14 +128,15 @@ class Evidence:
         self._kept = ()
 
     def folder_if_read(self):
-        """The current directory (bytes), if the program has read it; else None. Raises Fallback where it is gone."""
+        """Returns the current directory (bytes) if the program has read it, else None. Raises Fallback if it is
+        gone."""
         try:
             return posix.getcwdb() if CWD in self._read else None
         except OSError:
             raise Fallback("the current directory, which the program has read, is gone") from None
 
     def _walk(self, own, translation=None):
-        """Returns pairs of a thing and its content by path, as Walk.run."""
+        """Returns pairs of an object and its content by path, as Walk.run."""
         from .object_paths import Walk  # here, since only a process that is not frozen needs it
 
         self._python_path.take_out()
@@ -138,7 +145,10 @@ class Evidence:
         return Walk(own, self.roots, translation, self._fingerprint).run()
 
     def _write_held(self, own, known):
-        """known: names of variables that the program has read by name, and of those that are set, if it has read all as well."""
+        """Writes what the first boot holds.
+
+        known: names of the variables that the program has read by name, and of those that are set if it has read
+        all."""
         rows, fingerprint = self._walk(own), self._fingerprint
         write_file(self.folder + b"/held", marshal.dumps({path: fingerprint(content) for path, (_, content) in rows.items()}))
         if known is not None:
@@ -147,18 +157,18 @@ class Evidence:
             read, there = known
             texts = {thing for thing, _ in rows.values() if type(thing) is str}
             names = names_of(texts, read | set(self.facts), there)
-            # Without it nobody can tell what counts.
+            # Without this file, the other boot reports no variables.
             if names is not None:
                 write_file(self.folder + b"/more", b"\0".join(names))
 
     def more_variables(self):
-        """Variables that the first boot did not have, for who reads all: see more_variables.py."""
+        """Returns variables that the first boot did not have, for a program that reads all: see more_variables.py."""
         names = filter(None, read_file(self.folder + b"/more").split(b"\0"))
         self.more = {name: b"%s%d%s" % (MARK, number, MARK) for number, name in enumerate(names)}
         return self.more
 
     def _compare_otherwise(self, own):
-        """In another start: writes what is held in the terms of the first boot, and tells what differs."""
+        """In another start: writes what is held in the terms of the first boot, and records the differences."""
         from .object_names import content_of_text
 
         fingerprint, known = self._fingerprint, set()
@@ -167,11 +177,11 @@ class Evidence:
             self.here[HOME] = home_of_user()
         first = marshal.loads(read_file(self.folder + b"/held"))
         if not has_home:
-            # The user's directory is not unlike all other texts.
+            # The home directory may occur in any text.
             known.update(first.values())
         translation = Translation(self.here, self.facts, lambda text: fingerprint(content_of_text(text)) in known)
         rows = self._walk(own | {id(known), id(first)}, translation)
-        # What only this start has loaded the program holds where it differs for it.
+        # Modules that only this start has loaded are compared through the objects that refer to them.
         more = [name for name in sys.modules if type(name) is str and name not in first]
         more = (*[name + "." for name in more], *["<%s." % name for name in more])
         noise = self._noise()
@@ -197,14 +207,14 @@ class Evidence:
         self._write_found(picked + [b"differs=" + _plain(path) for path in different])
 
     def _noise(self):
-        """Paths that differ in two boots that are alike."""
+        """Returns the paths that differ between two equal boots."""
         try:
             return marshal.loads(read_file(self.folder + b"/noise"))
         except OSError:
             return frozenset()
 
     def _compare_again(self, own):
-        """In a boot like the first one: finds the texts that a thaw renews, and what differs without being noise."""
+        """In a boot equal to the first: finds the texts that a thaw renews, and the differences that are not noise."""
         rows, fingerprint = self._walk(own), self._fingerprint
         first = marshal.loads(read_file(self.folder + b"/held"))
         other, texts = marshal.loads(read_file(self.folder + b"/held_otherwise"))
@@ -236,7 +246,7 @@ class Evidence:
         self._write_found(entries)
 
     def _facts_in(self, template, path):
-        """Entries that bind the facts in a text which cannot be given another value, or which differs in each boot."""
+        """Returns entries that bind the facts in a text that cannot be renewed, or that differs in each boot."""
         numbers = {int(part) // 2 for at, part in enumerate((template or b"").split(b"\1")) if at % 2}
         names = list(self.facts)
         return [b"held=" + record(names[number], _plain(path)) for number in numbers]
@@ -244,8 +254,8 @@ class Evidence:
     def _write_found(self, entries):
         write_file(self.folder + b"/found", b"".join([entry + b"\0" for entry in entries]))
 
-    def _tell(self, report):
-        """Reports what the child has found. Returns the templates of texts, by id."""
+    def _add_found_to(self, report):
+        """Adds what the child found to the report. Returns the templates of texts, by id."""
         templates = {}
         for entry in read_file(self.folder + b"/found").split(b"\0")[:-1]:
             key, _, value = entry.partition(b"=")
@@ -257,8 +267,8 @@ class Evidence:
         return templates
 
     def _take(self, own, kept_by_front_end, report):
-        """Finds all who hold the texts that are renewed."""
-        templates = self._tell(report)
+        """Finds all holders of the texts that are renewed."""
+        templates = self._add_found_to(report)
         if not templates:
             return
         patterns = Templates(templates, list(self.facts))
@@ -273,7 +283,7 @@ class Evidence:
 
 
 def fact_of_process(name, variables):
-    """What a fact is now. variables: the environment. None for a variable that is not set."""
+    """Returns the present value of a fact; None for a variable that is unset. variables: the environment."""
     if name == CWD:
         return posix.getcwdb()
     if name in SYSTEM:
@@ -281,13 +291,23 @@ def fact_of_process(name, variables):
     return variables.get(name)
 
 
+def shift_addresses(number):
+    """Takes memory of each size that objects have, so that later objects have other addresses within a page. Boots in the same environment
+    otherwise allocate alike. number: how much of each size it takes. Returns the memory, which the caller keeps."""
+    header = sys.getsizeof(b"")
+    in_pools = [bytes(size - header) for size in range(48, 513, 16) for _ in range(number)]
+    # Larger objects, such as classes, come from malloc: first its free blocks, then new memory.
+    return in_pools + [bytes(size + 16 * number - header) for size in range(528, 2048, 16)]
+
+
 class Translation:
-    """Texts of another start in the terms of the first one."""
+    """Translates texts of another start to the terms of the first one."""
 
     BATCH = 500  # texts that are looked through at once
 
     def __init__(self, values, facts, is_known):
-        """values: of this start. facts: of the first one. Both by name, as bytes. is_known: whether the first one has this very text."""
+        """values: those of this start. facts: those of the first. Both by name, as bytes. is_known: whether the first
+        has a text."""
         self.is_known = is_known
         self.patterns = []  # value here, number of the fact, value there; the longest first
         for number, name in enumerate(facts):
@@ -297,15 +317,15 @@ class Translation:
         self.kinds = (*TEXTS, *path_kinds())
         self.texts = [(decode(here), number, decode(there)) for here, number, there in self.patterns]
 
-    def is_in(self, text):
-        """Whether a text may have to be translated."""
+    def finds_value_in(self, text):
+        """Returns whether a text contains a value of this start."""
         for here, _, _ in self.texts:
             if here in text:
                 return True
         return False
 
-    def of(self, text):
-        """What the text is in the first boot; None where it is the same."""
+    def translate(self, text):
+        """Returns the text of the first boot; None if it is the same."""
         pieces = self._split(text)
         if pieces is None or self.is_known(text):
             return None
@@ -315,18 +335,18 @@ class Translation:
         return text[:0].join([there[piece] if type(piece) is int else piece for piece in pieces])
 
     def translated(self, rows):
-        """Those of the rows of a walk that are texts, and may not be the same: pairs of a path and the thing."""
+        """Yields those rows of a walk that are texts and may differ: pairs of a path and the object."""
         if not self.patterns:
             return
         texts = [(path, thing) for path, (thing, _) in rows.items() if type(thing) is str]
         for at in range(0, len(texts), self.BATCH):
             some = texts[at : at + self.BATCH]
-            if self.is_in("\0".join([text for _, text in some])):
+            if self.finds_value_in("\0".join([text for _, text in some])):
                 yield from some
         yield from ((path, thing) for path, (thing, _) in rows.items() if type(thing) is not str and issubclass(type(thing), self.kinds))
 
     def template(self, thing):
-        """For a text that is not the same: what it is made of, as bytes without a NUL."""
+        """Returns the pieces of a text that differs, as bytes without a NUL; empty for any other object."""
         if issubclass(type(thing), self.kinds):
             text = str.__str__(thing) if isinstance(thing, str) else thing if isinstance(thing, TEXTS) else str(thing)
             pieces = self._split(text)
@@ -352,7 +372,7 @@ class Translation:
         found = []
         for at, part in enumerate(parts):
             if at:
-                # In front of a slash a directory that is the root is nothing.
+                # Before a slash, the root directory contributes nothing.
                 found.append(2 * number + bool(part[:1] == slash))
             if part:
                 found.append(part)
@@ -360,7 +380,7 @@ class Translation:
 
 
 class Templates:
-    """What `holders_of_texts` asks about texts: those of these ids are made anew of their pieces."""
+    """The interface through which `holders_of_texts` finds texts: those of these ids are made anew of their pieces."""
 
     def __init__(self, templates, names):
         self.templates = templates
@@ -375,12 +395,12 @@ class Templates:
         return pieces if not isinstance(text, (bytes, bytearray)) else [piece if type(piece) is int else encode(piece) for piece in pieces]
 
     def name(self, number):
-        """The name of the fact of a piece."""
+        """Returns the name of a piece's fact."""
         return self.names[number // 2].decode()
 
 
 def home_of_user():
-    """What stands for HOME where that is not set, as bytes; empty where nobody knows."""
+    """Returns the directory that replaces an unset HOME, as bytes; empty if it is unknown."""
     import pwd
 
     try:
@@ -390,7 +410,7 @@ def home_of_user():
 
 
 def pieces_of(template):
-    """The pieces of a template: texts, and numbers of facts."""
+    """Returns the pieces of a template: texts, and numbers of facts."""
     parts = template.split(b"\1")
     return [int(part) if at % 2 else part.decode("utf-8", "surrogatepass") for at, part in enumerate(parts) if part]
 
@@ -399,17 +419,17 @@ def encoded(text):
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else bytes(text)
 
 
-# An entry is a line, and ends with a NUL.
+# Each entry is a line and ends with a NUL.
 PLAIN = bytes.maketrans(b"\n\0", b"  ")
 
 
 def _plain(path):
-    """A path as bytes in one line."""
+    """Returns a path as bytes on one line."""
     return encoded(path).translate(PLAIN)
 
 
 def _is_in_key(path):
-    """Whether a text is a part of a key, or of an item of a set, which would not be found again."""
+    """Returns whether a text is part of a key or of an item of a set. Changed there, it would not be found again."""
     if path.startswith("an object of "):
         return False  # see NAMELESS
     _, mark, rest = path.partition(" (key)" if " (key)" in path else "}")
@@ -417,13 +437,13 @@ def _is_in_key(path):
 
 
 def _place(path):
-    """A path without its number, where several things have one path: they have no order."""
+    """Returns a path without its number, for objects that share a path and have no order."""
     name, _, number = path.rpartition(" #")
     return name if number.isdigit() else path
 
 
 def _fingerprint(content):
-    """A number that stands for a text or bytes."""
+    """Returns a number that represents a text or bytes."""
     from _blake2 import blake2b
 
     return int.from_bytes(blake2b(encoded(content), digest_size=8).digest(), "little")

@@ -26,11 +26,11 @@ class Exit:
         self._interrupted = False
         self._atexit = None
         self.from_file = False
-        # Whether this is the trial thaw of a new image. It skips what the program has registered for its end, except exit handlers in a
+        # Whether this is the rehearsal of a new image. It skips what the program has registered for its end, except exit handlers in a
         # confined process, where they cannot affect anybody else.
         self.rehearses = False
         self.is_confined = False
-        self.telling = None  # the Telling of an image of the store
+        self.load_report = None  # the LoadReport of an image of the store
         self.archive = None  # its BootArchive
         self.spans = None  # see explained.py
         self.session = False  # whether the interpreter enters an interactive session
@@ -41,13 +41,13 @@ class Exit:
         """Finds the objects of the frozen heap that have work to do at the end. Call before the last garbage collection."""
         self._atexit = sys.modules.get("atexit")
         self.release.settle()
-        if self.telling is not None:
-            self.telling.settle()
+        if self.load_report is not None:
+            self.load_report.settle()
 
     def warm_up(self):
         """See freeze_run.Freeze. Runs as much of the way to the end as it can without ending."""
         trampoline.Trampoline(int, list.clear)
-        self._news()
+        self._new_entries()
         if self.archive is not None:
             self.archive.end()
         try:
@@ -110,11 +110,11 @@ class Exit:
     def _end(self):
         """Runs everything after the exit handlers. Never returns."""
         status = self._status
-        news = ()
+        entries = ()
         if self.spans is not None:
-            self.spans.tell()  # before it releases its objects
+            self.spans.write()  # before it releases its objects
         try:
-            news = self._news()
+            entries = self._new_entries()
             if not self._finalize():
                 status = FLUSH_FAILED
             if self.archive is not None:
@@ -126,18 +126,18 @@ class Exit:
                 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
                 posix.kill(posix.getpid(), _signal.SIGINT)
                 status = 128 + _signal.SIGINT
-            elif news:
-                self.telling.tell(news)
+            elif entries:
+                self.load_report.write(entries)
             # The freezer then flushes the C library's own streams.
             call(END, b"stop" if self.rehearses else b"")
             posix._exit(status)
 
-    def _news(self):
-        """Returns the news of this process that the profile should get; see telling.py."""
-        if self.telling is None or self.rehearses or self._interrupted:
+    def _new_entries(self):
+        """Returns the entries of this process that the profile should get; see load_report.py."""
+        if self.load_report is None or self.rehearses or self._interrupted:
             return ()
         try:
-            return self.telling.news()
+            return self.load_report.new_entries()
         except BaseException:
             return ()
 

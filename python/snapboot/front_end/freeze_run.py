@@ -4,12 +4,12 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, main_part, preload, process, session, threads, times, trampoline
+from . import fork, hooks, inputs, lost_threads, main_part, preload, process, session, times, trampoline
 from .boot_only import Mute
 from .command_line import Main
 from .context import Context
 from .early import Early
-from .evidence import Evidence
+from .evidence import Evidence, shift_addresses
 from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
@@ -45,7 +45,7 @@ class Freeze:
         self.report = Report()
         self.folder = self.context.environment.own[b"SNAPBOOT_FREEZE_DIR"]
         self.request = read_request(self.folder)
-        threads.RESTARTED.update(self.request.restarted_threads)
+        lost_threads.RESTARTED.update(self.request.restarted_threads)
         self.broken = self.recipes = None
         try:
             self.recipes = Recipes(self.request, load)
@@ -62,6 +62,7 @@ class Freeze:
         self.settings_reads = None
         self.secrets = Secrets(self.request.secrets, posix.environ)
         self.context.evidence = Evidence(self.request)
+        self.shift = shift_addresses(self.request.shifts_addresses) if self.request.shifts_addresses else None
         self.reads = Reads(self.folder, self._show)
         self.reads.terminal = self.request.terminal
         self.reads.system = {name: decode(value) for name, value in self.request.system.items()}
@@ -74,9 +75,9 @@ class Freeze:
         self.reads.attributes = self.attributes
         self.reading = True
         if self.request.profile is not None:
-            from .telling import Telling  # the same
+            from .load_report import LoadReport  # the same
 
-            self.exit.telling = Telling(self.request)
+            self.exit.load_report = LoadReport(self.request)
         archive = self.request.archive or self.context.environment.own.get(b"SNAPBOOT_ENABLED")
         if archive is not None:
             from .boot_archive import BootArchive  # the same
@@ -140,7 +141,7 @@ class Freeze:
 
             learnt = Learnt(self.request, source, self.recipes)
             learnt.load(self.folder, self.importers, self.reads)
-            learnt.tell(self.report)
+            learnt.report_to(self.report)
         if self.request.patterns:
             from . import patterns  # see above
 
@@ -198,18 +199,20 @@ class Freeze:
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
-        if self.exit.telling is not None and self.request.script:
+        if self.exit.load_report is not None and self.request.script:
             from .which import find_programs  # see above
 
             find_programs(self.request.script)
+        if self.seeding.is_blind:
+            self._end(USER_MISTAKE, BLIND)
         self.context.settle(self.seeding, self.recipes, self.importers, self.settings_reads.bound)
-        self.settings_reads.tell(self.report)
+        self.settings_reads.report_to(self.report)
         self.settings_reads = None
         self.seeding = None
         self.report.add("runtime", "CPython %d.%d.%d" % sys.version_info[:3])
         for name in self.request.preload:
             self.report.add("preloaded", name)
-        for thread in threads.lost():
+        for thread in lost_threads.lost():
             self.report.add("thread", thread)
         for warning in self.context.randomness.warnings():
             self.report.add("repeats", warning)
@@ -283,8 +286,8 @@ class Freeze:
             self.exit.rehearses = True
             self.exit.is_confined = rehearsal == b"confined"
             return Main("code", "pass", ["-c"])
-        if self.exit.telling is not None:
-            self.exit.telling.begin(self.context.environment.data)
+        if self.exit.load_report is not None:
+            self.exit.load_report.begin(self.context.environment.data)
         # The interpreter must still find its script relative to the directory it was started in.
         if self.attributes.repeats and (main.kind != "script" or self.context.prepared is not None):
             self._repeat_attributes()
@@ -342,8 +345,8 @@ class Freeze:
             self._raised(error, "the program ended before it came to snapboot.freeze_point()")
         self._end(
             USER_MISTAKE,
-            "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected that call on "
-            "the way that the given arguments lead; move it there, or take it out to freeze before the main part",
+            "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected the program to make "
+            "that call with the given arguments; move the call, or remove it to freeze before the main part",
         )
 
     def _guard(self, call):
@@ -412,6 +415,7 @@ KEPT = []
 # CPython 3.11 and later specialise code after about ten runs.
 WARM_UPS = 16
 NEVER_STARTS = "it has a syntax error, which ends each of its starts"
+BLIND = "who seeds random numbers cannot be seen, since the methods of random.Random are not those of CPython's own module"
 DEAD_HOOK = (
     "the main part mentions %s, but it runs after the freeze, and a hook that it registers is never called. "
     "Register it in a module that --preload names, or call snapboot.freeze_point() behind it"

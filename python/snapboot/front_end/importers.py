@@ -23,7 +23,7 @@ class Importers:
         self._looked_up = looked_up = {}
         self._lists = lists = {}
         self._endings = {}
-        self._note_past()
+        self._record_past()
         self._distributions = distributions = Distributions(lists)
         self._originals = find_spec, fill_cache = type_.find_spec, type_._fill_cache
 
@@ -97,23 +97,23 @@ class Importers:
         finally:
             posix.close(descriptor)
 
-    def _note_past(self):
+    def _record_past(self):
         """Records the look-ups of the interpreter's start, before this could watch."""
         for importer in list(sys.path_importer_cache.values()):
             if isinstance(importer, self._class) and importer._path_mtime != -1:
                 self._lists[importer.path] = 1
         for name, module in list(sys.modules.items()):
-            self._note_search(name, module)
+            self._record_search(name, module)
         # `site` looks for these, and mostly does not find them.
         for name in ("sitecustomize", "usercustomize"):
             if name not in sys.modules:
-                self._note_search(name, None)
+                self._record_search(name, None)
         for folder in _site_folders():
             # In a virtual environment `site` goes through its folders twice.
             times = 2 if sys.prefix != sys.base_prefix and folder.startswith(sys.prefix + "/") else 1
             self._endings[folder] = [".pth"] * times
 
-    def _note_search(self, name, module):
+    def _record_search(self, name, module):
         spec = getattr(module, "__spec__", None)
         if module is not None and not getattr(spec, "has_location", False):
             return  # built-in and frozen modules come first

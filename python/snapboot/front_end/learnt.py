@@ -14,10 +14,10 @@ from . import process_state, times
 from .attributes import Attributes
 from .channel import fields, record
 from .making import Making
-from .rehearsal import Output, SeenOutside, in_child
 from .report import as_bytes, to_bytes, write_file
 from .request import decode, read_file
 from .stdio import flush
+from .trial_imports import Output, SeenOutside, in_child
 
 
 def as_importlib(method):
@@ -56,10 +56,10 @@ class Learnt:
         the Reads that watch."""
         known = folder + b"/left_out"
         if self.is_later_boot:
-            self.left_out.update(_found(known))
+            self.left_out.update(_read_left_out(known))
         self._load(folder, importers, reads)
         if not self.is_later_boot:
-            _tell(known, self.left_out)
+            _write_left_out(known, self.left_out)
 
     def _load(self, folder, importers, reads):
         for _ in range(MAX_PASSES):
@@ -68,7 +68,7 @@ class Learnt:
             if not names and not work:
                 return
             # Later boots use the result of the first.
-            found = {} if self.is_later_boot else self._rehearse(names, work, folder, importers, reads)
+            found = {} if self.is_later_boot else self._try_in_child(names, work, folder, importers, reads)
             if not found:
                 for name in names:
                     __import__(name)
@@ -77,16 +77,16 @@ class Learnt:
                 self.loaded = names
                 return
             self.left_out.update(found)
-        self.left_out.update((name, "what it imports could not be told apart from what must be left out") for name in names + work)
+        self.left_out.update((name, "what it imports could not be separated from what must be left out") for name in names + work)
 
-    def tell(self, report):
+    def report_to(self, report):
         """Adds the loaded modules to the report, and those left out with the reason."""
         for name in self.loaded:
             report.add("learnt", name)
         for name, why in self.left_out.items():
             report.add_record("left_out", name, why)
 
-    def _rehearse(self, names, work, folder, importers, reads):
+    def _try_in_child(self, names, work, folder, importers, reads):
         """Lets a child import the modules and do the work. Returns which modules must be left out, and why."""
         result = folder + b"/rehearsed"
 
@@ -96,11 +96,11 @@ class Learnt:
                 trial.run(names, work)
             finally:
                 trial.making.clean_up()
-                _tell(result, trial.found)
+                _write_left_out(result, trial.found)
 
         in_child(run, folder, importers, reads)
         try:
-            found = _found(result)
+            found = _read_left_out(result)
             posix.unlink(result)
         except FileNotFoundError:
             last = decode(read_file(folder + b"/trying"))
@@ -108,12 +108,12 @@ class Learnt:
         return found
 
 
-def _tell(path, left_out):
+def _write_left_out(path, left_out):
     """Writes a file with the modules left out, and the reasons."""
     write_file(path, to_bytes([("left_out", record(as_bytes(name), as_bytes(why))) for name, why in left_out.items()]))
 
 
-def _found(path):
+def _read_left_out(path):
     """Returns the contents of such a file. Raises OSError."""
     return dict(map(decode, fields(entry.partition(b"=")[2])) for entry in read_file(path).split(b"\0")[:-1])
 
@@ -232,7 +232,7 @@ class Trial:
             while name and name not in names:
                 name = name.rpartition(".")[0]
             if name:
-                self.found.setdefault(name, "keeps the time of its import, or the number of the process")
+                self.found.setdefault(name, "keeps the time of its import, or the pid")
 
 
 # Programs usually need three or four.

@@ -56,7 +56,7 @@ class Prepared:
         if name == self.filename:
             return self
         if self.is_package:
-            raise Fallback("the program is a folder or archive, and its path led there from another directory")
+            raise Fallback("the program is a directory or archive, and its path led there from another directory")
         try:
             return Prepared(given, self.script, name)
         except OSError:

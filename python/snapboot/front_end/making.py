@@ -19,7 +19,7 @@ class Making:
         self._temporary = []
         self._seen = 0
         self._unnamed = False
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
 
     def look(self):
         """Adds an event for each temporary file or folder created since the last look that still exists, or whose name is still held. The
@@ -39,7 +39,7 @@ class Making:
             except (OSError, TypeError, ValueError):
                 pass
 
-    def _hear(self, event, arguments):
+    def _on_event(self, event, arguments):
         if event in REMOVERS:
             self._temporary.append(Temporary(REMOVERS[event], arguments[0], sys._getframe(1)))
         elif event in MAKERS and any(one.has(arguments[0]) for one in self._temporary):
@@ -48,7 +48,7 @@ class Making:
             # A folder cannot be opened for writing: this creates a nameless file in it (O_TMPFILE), or a custom opener creates one.
             self._unnamed = True
         elif event == "os.mkdir":
-            self._add("makes the folder %s", arguments[0])
+            self._add("makes the directory %s", arguments[0])
         elif event in LISTS and _is_shared(arguments[0]) and not _finds_modules(sys._getframe(1)):
             self.events.append("lists %s" % arguments[0])
         elif event in STARTERS:
@@ -210,6 +210,6 @@ FOLDER = 0o040000
 # The audit events raised when a file or folder is created.
 MAKERS = {"open", "os.mkdir"}
 FRAME = type(sys._getframe())
-TEMPORARY = "makes a temporary file or folder"
+TEMPORARY = "makes a temporary file or directory"
 REMOVERS = {"tempfile.mkdtemp": posix.rmdir, "tempfile.mkstemp": posix.unlink}
 WRITING = posix.O_CREAT | posix.O_WRONLY | posix.O_RDWR

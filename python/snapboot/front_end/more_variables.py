@@ -97,7 +97,7 @@ class Marks:
             # A thaw renews copies (copies.py).
             if path in copies or path[: path.rfind("[")] in copies:
                 marked.add(path)
-            elif self._note(path) | self._note(content):
+            elif self._record(path) | self._record(content):
                 marked.add(path)
                 if KEY in path:
                     entries.add(path.partition(KEY)[0])
@@ -109,7 +109,7 @@ class Marks:
         self.places.update(marked)
         return {path: row for path, row in rows.items() if path not in marked and not path.startswith(entries)}
 
-    def _note(self, content):
+    def _record(self, content):
         """Records the variables from which a text comes. Returns whether there are any."""
         found = {int(number) for number in self.pattern.findall(content)} if self.mark in content else set()
         if BETWEEN_TEXT in content.upper():

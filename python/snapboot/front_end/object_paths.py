@@ -72,15 +72,17 @@ class Walk:
             if id(thing) not in self.seen and id(thing) not in self.own:
                 self._nameless(thing)
         self._translate()
-        found, counts = {}, {}
+        found, more = {}, {}
         for path, thing, content in self.rows:
-            if path in found:
-                number = counts[path] = counts.get(path, 1) + 1
-                if path.startswith(NAMELESS):
-                    continue  # it is not part of the result
-                path = "%s #%d" % (path, number)
-            if not path.startswith(CODECS):
-                found[path] = thing, content
+            if path not in found:
+                if not path.startswith(CODECS):
+                    found[path] = thing, content
+            elif not path.startswith(NAMELESS):  # how many there are is not part of the result
+                more.setdefault(path, [found[path]]).append((thing, content))
+        for path, alike in more.items():
+            # Items of a set with the same name have the order of their addresses.
+            found[path], *others = sorted(alike, key=lambda row: row[1])
+            found.update(("%s #%d" % (path, number), row) for number, row in enumerate(others, 2))
         return found
 
     def _translate(self):
@@ -88,7 +90,7 @@ class Walk:
         if self.translation is None:
             return
         for at in range(0, len(self.rows), BATCH):
-            if self.translation.is_in("\0".join([content for _, _, content in self.rows[at : at + BATCH]])):
+            if self.translation.finds_value_in("\0".join([content for _, _, content in self.rows[at : at + BATCH]])):
                 for number, (path, thing, content) in enumerate(self.rows[at : at + BATCH], at):
                     if content is thing:
                         self.rows[number] = path, thing, self._there(thing)
@@ -197,7 +199,7 @@ class Walk:
 
     def _there(self, text):
         """Returns a text or bytes in the other boot's terms."""
-        other = None if self.translation is None else self.translation.of(text)
+        other = None if self.translation is None else self.translation.translate(text)
         return text if other is None else other
 
     def content(self, thing, kind):

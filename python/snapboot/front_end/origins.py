@@ -38,7 +38,7 @@ class Origins:
         self._seen = _descriptors()
         self._place = None
         self._library = _library_folders()
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
         sys.setprofile(self._after_call)
 
     def found(self):
@@ -61,7 +61,7 @@ class Origins:
             place = name if is_body else "%s:%s" % (name, line)
             posix.write(self._changes, to_bytes([("attribute_origin", "%s:%s" % (change[1:], place)) for change in changed]))
 
-    def _hear(self, event, arguments):
+    def _on_event(self, event, arguments):
         if self._busy or event not in OPENING and event not in MAKING:
             return
         self._busy = True

@@ -1,4 +1,9 @@
-"""Recognises reads whose answer is dropped at once."""
+"""Recognises reads whose answer is dropped at once, by the functions that called the reader.
+
+`argparse` asks for the terminal's size each time a program adds an option, and drops the answer. A recipe cannot say that of its file: the
+same function reads the size for a help text, which a program may keep. With frames of any other shape the read counts, and an image depends
+on the size.
+"""
 
 import sys
 

@@ -120,19 +120,19 @@ def load_imports(imports, package, folder, importers, reads):
     The first import that fails, prints, starts a thread, ends the process, or reads what differs in each start must run at each start. It
     and all imports after it are left to the program. A child finds out which one that is, so this process stays clean.
     """
-    marks = _rehearse(imports, package, folder, importers, reads) if imports else []
+    marks = _try_in_child(imports, package, folder, importers, reads) if imports else []
     for one, good in zip(imports, marks):
         if good:
             one.run(package)
     return imports[len(marks) :]
 
 
-def _rehearse(imports, package, folder, importers, reads):
+def _try_in_child(imports, package, folder, importers, reads):
     """Lets a child run the imports. Returns, for those without visible effects, whether they succeeded."""
-    from .rehearsal import in_child
+    from .trial_imports import in_child
 
     passed, tell = posix.pipe()
-    in_child(lambda: _rehearse_in_child(imports, package, folder, tell, reads), folder, importers, reads)
+    in_child(lambda: _run_in_child(imports, package, folder, tell, reads), folder, importers, reads)
     posix.close(tell)
     # A process started by an import may hold the other end open for ever: read only what is there.
     posix.set_blocking(passed, False)
@@ -144,10 +144,10 @@ def _rehearse(imports, package, folder, importers, reads):
     return [mark == GOOD[0] for mark in marks]
 
 
-def _rehearse_in_child(imports, package, folder, tell, reads):
+def _run_in_child(imports, package, folder, tell, reads):
+    from .lost_threads import lost
     from .making import TEMPORARY, Making
-    from .rehearsal import Output, SeenOutside
-    from .threads import lost
+    from .trial_imports import Output, SeenOutside
 
     early = reads.count_early()
     reads.attributes.look()
@@ -204,7 +204,7 @@ def module_source(name):
         return None, None
 
 
-NO_FOLDER = ". Each start would end with that. Expected a script, or a folder or archive that has a __main__.py in it."
+NO_FOLDER = ". Each start would end with that. Expected a script, or a directory or archive that has a __main__.py in it."
 NO_MODULE = (
     " (looked in %s). Each start would end with that. Check the spelling, install the module for %s, or freeze in the directory "
     "where the command works."

@@ -1,19 +1,36 @@
 """The arguments and the environment with which this process was started. The only place that reads them.
 
-A thawed process finds them in BUFFER, where the freezer's code has copied them: reading /proc takes several times as long.
+A thawed process finds them in BUFFER, where the freezer's code has copied them: reading /proc takes several times as long. The freezer gets
+the address of the content of that object, which follows from the layout of `bytes`. `buffer` compares that with another object first. Where
+it is another one, nothing is written, and each thaw reads /proc.
 """
 
 import posix
 
 # Most environments fit; larger ones are read from /proc.
 BUFFER = bytes(16384)
-# From right after the header of the bytes object up to its final NUL.
-BUFFER_ADDRESS = id(BUFFER) + bytes.__basicsize__ - 1
+# From the start of a bytes object to its content: the header counts the final NUL.
+CONTENT = bytes.__basicsize__ - 1
+WITNESS = b"laid out like BUFFER"
 
 
 def buffer():
-    """Returns where the freezer copies them: address and size in bytes, as `ADDRESS,SIZE`."""
-    return b"%d,%d" % (BUFFER_ADDRESS, len(BUFFER))
+    """Returns where the freezer copies them: address and size in bytes, as `ADDRESS,SIZE`; 0 for both where that is unknown."""
+    return b"%d,%d" % ((id(BUFFER) + CONTENT, len(BUFFER)) if _is_known() else (0, 0))
+
+
+def _is_known():
+    """Returns whether the content of bytes, and a NUL, lie where this module expects them."""
+    try:
+        memory = posix.open("/proc/self/mem", posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return posix.pread(memory, len(WITNESS) + 1, id(WITNESS) + CONTENT) == WITNESS + b"\0"
+    except (OSError, OverflowError):
+        return False
+    finally:
+        posix.close(memory)
 
 
 def started_with():

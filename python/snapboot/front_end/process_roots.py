@@ -22,7 +22,8 @@ def of_process():
     mask = posix.umask(0o077)
     posix.umask(mask)
     yield mask, "os.umask()"
-    yield posix.getpriority(posix.PRIO_PROCESS, 0), "os.getpriority()"
+    # Not os.getpriority(): to the recorder that would be a read of the program.
+    yield read_file(b"/proc/self/stat").rpartition(b")")[2].split()[NICE], "the nice value"
     for line in read_file(b"/proc/self/status").splitlines():
         if line.startswith(OF_STATUS):
             yield line.decode(), "the " + line.decode().partition(":")[0]
@@ -44,5 +45,7 @@ SETTINGS = {
     "threading": ("stack_size",),
     "decimal": ("getcontext",),
 }
+# The place of the nice value among the fields behind the process' name: see proc_pid_stat(5).
+NICE = 16
 # The relevant lines of a process' status: see proc_pid_status(5).
 OF_STATUS = (b"SigBlk:", b"SigIgn:", b"SigCgt:", b"NoNewPrivs:", b"THP_enabled:", b"Groups:", b"CapEff:")

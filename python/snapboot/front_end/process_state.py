@@ -4,7 +4,7 @@ import _signal
 import posix
 import sys
 
-from . import threads
+from . import lost_threads
 from .stdio import STREAMS, is_closed
 
 
@@ -70,7 +70,7 @@ def _state():
         ("the names that are built in", len(modules["builtins"].__dict__)),
         ("the locale", _locale()),
         ("the root logger", (len(root.handlers), root.level) if root is not None else None),
-        ("the running threads", threads.lost()),
+        ("the running threads", lost_threads.lost()),
         ("the garbage collector", (collector.get_threshold(), collector.isenabled()) if collector is not None else None),
     )
 

@@ -64,7 +64,7 @@ class PythonPath:
         else:
             self._searched = importers.looked_up_in_any(path[self._place :])
 
-    def tell(self, report):
+    def report_to(self, report):
         """Reports what the image depends on instead of the variable."""
         if not self.is_known:
             report.add_record("held", NAME, b"sys.path")
@@ -86,7 +86,7 @@ class PythonPath:
         """Inserts those of this start. value: of the variable, or None. folder: the current directory (bytes), if the program has read
         that. Raises Fallback."""
         if self._place is None:
-            raise Fallback("stale: PYTHONPATH is another one")
+            raise Fallback("stale: PYTHONPATH has another value")
         path, cache = sys.path, sys.path_importer_cache
         entries = decode(value).split(":") if value else []
         del path[self._place : self._place + len(self._own)]

@@ -8,6 +8,7 @@ import posix
 import sys
 
 from .holders import paths_to
+from .seeding import standard_random
 
 
 class Randomness:
@@ -23,8 +24,9 @@ class Randomness:
         if tempfile is not None:
             tempfile._name_sequence = None  # made again when it is needed
         kinds = [kind for recipe in recipes.all for kind in recipe.random_kinds()]
-        if "random" in modules:
-            kinds.append(modules["random"].Random)
+        random = standard_random()
+        if random is not None:
+            kinds.append(random.Random)
         self._found = _instances(kinds)
         ssl = modules.get("_ssl")
         if ssl is not None:
@@ -49,9 +51,9 @@ class Randomness:
             if seeding.made_time_uuid:
                 # libuuid keeps its clock sequence for good; Python's own code draws one each time.
                 uuid._generate_time_safe = None
-        self._stuck += [(generator, "it does not tell whether its seed was chosen") for generator in _plain_generators(modules)]
-        if "random" in modules:
-            self._add_random(modules["random"], seeding)
+        self._stuck += [(generator, "it does not show whether its seed was chosen") for generator in _plain_generators(modules)]
+        if random is not None:
+            self._add_random(random, seeding)
         for recipe in recipes.all:
             recipe.renew_random(self, self._found)
         del self._found

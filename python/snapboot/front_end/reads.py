@@ -1,9 +1,9 @@
-"""What the program reads of its surroundings while it boots, as far as only Python knows: its environment, and who reads it.
+"""What the program reads of its environment and process while it boots, as far as only Python sees it, and who reads
+it.
 
-`snapboot freeze` makes inputs of it, and names the place where a variable is read that was withheld. What goes through the C
-library the freezer notes. All of this is undone before the freeze. Most variables are shown to the program only when it looks up
-them, so that the values of all others are not in an image.
-"""
+`snapboot freeze` makes inputs of these reads, and names the place that reads a withheld variable. The freezer
+records reads through the C library. All of this is undone before the freeze. Most variables are shown to the program
+only when it looks them up, so that an image does not contain the values of the others."""
 
 import _imp
 import posix
@@ -16,10 +16,9 @@ from .start_form import HOST, SYSTEM
 
 
 class Reads:
-    """Notes from its making on, until `stop`.
+    """Records reads from construction until `stop()`.
 
-    folder: the control directory. show: called with name and value of each variable that is shown on demand.
-    """
+    folder: the control directory. show: called with name and value of each variable that is shown on demand."""
 
     def __init__(self, folder, show):
         self._hidden, self._volatile = _on_demand(folder)
@@ -44,30 +43,30 @@ class Reads:
             for name in ("getcwd", "getcwdb"):
                 self.watch(loaded.__dict__, name, self._reads_folder)
             self.watch(loaded.__dict__, "uname", self._reads_names, self._names_of_system)
-        # An extension is loaded by one of them.
+        # One of them loads each extension module.
         for name in ("exec_builtin", "exec_dynamic"):
             execute = _imp.__dict__[name]
             self.watch(_imp.__dict__, name, lambda frame, arguments: None, lambda module, execute=execute: self._executes(execute, module))
         self.tell_phase(OF_PROGRAM)
 
     def watch_values(self, comparisons):
-        """Has the program find watched values (watched_values.py)."""
+        """Gives watched values to the program (watched_values.py)."""
         self.comparisons, plain = comparisons, self._variables.plain
         plain.update([(name, comparisons.watched(name, value)) for name, value in plain.items()])
         if HOST in self.system:
             self.system[HOST] = comparisons.watched(HOST, self.system[HOST])
 
     def tell_phase(self, who):
-        """Tells the freezer, which notes what is read through the C library, who reads from now on. Returns who read until now."""
+        """Tells the freezer, which records reads through the C library, who reads from now on. Returns who read
+        before."""
         before, self._phase = self._phase, who
         call(PHASE, who)
         return before
 
     def stop(self, report, read_umask=False):
-        """Leaves no trace, and adds what was noted to the report.
+        """Removes the hooks and adds the recorded reads to the report.
 
-        read_umask: whether whoever set the umask did so to learn what it was.
-        """
+        read_umask: whether the program set the umask only to read it."""
         self.tell_phase(OF_FRONT_END)
         self._put_in_place(self._variables, self._variables.plain)
         self._variables.noted = None
@@ -90,19 +89,19 @@ class Reads:
             report.add_event(EARLY, what, reader, place)
 
     def read(self, name):
-        """A variable is about to be read, or looked for."""
+        """Records that a variable is read or looked up."""
         if name not in self._written:
             if name in SIZES and passing.is_for_nothing(sys._getframe(3)):
                 return
             reader = _reader()
             if reader is not None:
                 self._reveal(name)
-                # Who goes through all of them reads each by its name, too.
+                # Code that reads all variables reads each by its name, too.
                 if (name, reader) not in self._names and not (reader in self._wholes and self._is_part_of_all(reader)):
                     self._names[name, reader] = _place()
 
     def read_all(self):
-        """So are all variables, or the names of all."""
+        """Records that all variables, or all names, are read."""
         reader = _reader()
         if reader is not None:
             for name in [name for name in self._hidden if name not in self._volatile]:
@@ -118,13 +117,14 @@ class Reads:
                         self._variables.plain[name] = value
 
     def knows_start(self):
-        """Whether anybody but the interpreter has read what evidence.py has another start for."""
+        """Returns whether code other than the interpreter has read a fact that other starts vary (evidence.py)."""
         read = {name for name, reader in self._names if reader != SITE}
         names = any(name in OF_A_START or self._variables.plain.get(name, b"")[:1] == b"/" for name in read)
         return names or bool(self._wholes) or any(fact in OTHERWISE for fact, _, _ in self._facts)
 
     def facts_read(self, names):
-        """Those of these names (bytes; "cwd" is the current directory) that anybody but the interpreter has read."""
+        """Returns those of these names (bytes; "cwd" is the current directory) that code other than the interpreter has
+        read."""
         read = {name for name, reader in self._names if reader != SITE}
         if any(fact == "cwd" for fact, _, _ in self._facts):
             read.add(b"cwd")
@@ -135,11 +135,12 @@ class Reads:
         return [name for name in names if name in read or self._wholes and name not in SYSTEM]
 
     def names_read(self):
-        """The names of the variables that were read by their names, and those of all that are set: two sets."""
+        """Returns two sets: the names of variables that were read by name, and those of all that are set."""
         return {name for name, _ in self._names} | self._written, set(self._variables.plain) | set(self._hidden)
 
     def _is_part_of_all(self, reader):
-        """Whether a variable is read where its reader reads all: in the same line, or as an item of a view of the environment."""
+        """Returns whether a read of a variable belongs to its reader's read of all: on the same line, or an item of a
+        view."""
         frame = sys._getframe(4)
         for _ in range(3):
             if frame is not None and frame.f_code.co_name == "__iter__" and frame.f_code.co_filename in PASSING_ON:
@@ -148,11 +149,11 @@ class Reads:
         return self._wholes[reader] == _place(sys._getframe(3))
 
     def was_read_whole(self):
-        """Whether anybody but the interpreter has read all variables."""
+        """Returns whether code other than the interpreter has read all variables."""
         return bool(self._wholes)
 
     def write(self, name):
-        """A variable is about to be set: what is read of it later comes from the program."""
+        """Records that a variable is set: later reads get the program's own value."""
         self._written.add(name)
         self._hidden.pop(name, None)
 
@@ -166,7 +167,7 @@ class Reads:
             self._variables.plain[name] = value if self.comparisons is None else self.comparisons.watched(name, value)
 
     def _value(self, offset, size):
-        """A value that is shown on demand."""
+        """Returns a value that is shown on demand."""
         descriptor = posix.open(self._folder + b"/environment", posix.O_RDONLY | posix.O_CLOEXEC)
         try:
             return posix.pread(descriptor, size, offset)
@@ -174,7 +175,7 @@ class Reads:
             posix.close(descriptor)
 
     def _put_in_place(self, old, new):
-        """Puts one mapping in the place of another, wherever the environment is kept."""
+        """Replaces one mapping by another wherever the environment is kept."""
         posix.environ = new
         loaded = sys.modules.get("os")
         for name in ("environ", "environb"):
@@ -183,8 +184,8 @@ class Reads:
                 environment._data = new
 
     def watch(self, names, name, note, instead=None):
-        """Has `note` called before the function of that name, with the caller's frame and the arguments. Where it returns that the call
-        does not count, the freezer does not count it either. instead: what is called in the function's place."""
+        """Calls `note` before the function of that name, with the caller's frame and the arguments. If `note` returns
+        that the call does not count, the freezer ignores it, too. instead: called in place of the function."""
         original = names[name]
         called = instead or original
         is_method = hasattr(original, "__get__")
@@ -201,13 +202,13 @@ class Reads:
 
         if not is_method:
             function = BuiltIn(original, function)
-        # Some cache may know it for longer than the module does.
+        # A cache may refer to it for longer than the module does.
         self._kept.append(function)
         self._functions[id(function)] = original
         names[name] = function
 
     def is_watch(self, value):
-        """Whether that stands for a function that is watched."""
+        """Returns whether a value wraps a watched function."""
         return id(value) in self._functions
 
     def _reads_folder(self, frame, _):
@@ -217,9 +218,9 @@ class Reads:
             self.fact("cwd", frame)
 
     def _reads_names(self, frame, _):
-        """`os.uname`: the host's name is among its answers. `platform` reads all of them at once, and keeps them; whoever wants
-        to know only the system from it does not depend on the host. Nor does who picks another answer at once. Whether anything follows
-        from the names of host and kernel, another start shows (evidence.py)."""
+        """Records a call of `os.uname`, which returns the host's name among others. `platform` reads and caches all of
+        them; code that takes only the system from it does not depend on the host, nor does code that picks another
+        field at once. Another start shows whether the names of host and kernel have consequences (evidence.py)."""
         names = frame.f_globals
         self.fact("kernel", frame)
         if frame.f_code.co_name == "uname" and names.get("__name__") == "platform":
@@ -230,14 +231,15 @@ class Reads:
             self.fact("hostname", frame)
 
     def _names_of_system(self):
-        """What `os.uname` returns; in a boot as another start host and kernel are others."""
+        """Returns what `os.uname` returns, in a boot as another start with other names of host and kernel."""
         answer = [*posix.uname()]
         for name, value in self.system.items():
             answer[SYSTEM[name]] = value
         return posix.uname_result(answer)
 
     def _executes(self, execute, module):
-        """Executes an extension module by this function of `_imp`, and watches in `_socket` what tells the name of the host."""
+        """Executes an extension module by this function of `_imp`, and watches the functions of `_socket` that return
+        the host's name."""
         answer = execute(module)
         names = getattr(module, "__dict__", {})
         if names.get("__name__") == "_socket" and not self.is_watch(names.get("gethostname")):
@@ -249,40 +251,39 @@ class Reads:
         self.fact("hostname", frame)
 
     def _reads_platform(self, frame, _):
-        """`platform.uname`, or a function in there that picks one of its answers."""
+        """Records a call of `platform.uname`, or of a function in `platform` that picks one of its fields."""
         if frame.f_globals.get("__name__") != "platform" or frame.f_code.co_name == "node":
             self.fact("hostname", frame)
 
     def fact(self, fact, frame, of=0):
-        """Something about machine, user or process is read. of: the number of a descriptor."""
+        """Records a read of a fact about machine, user or process. of: the number of a descriptor."""
         reader = _reader_from(frame)
         if reader is not None:
             self._facts.setdefault((fact, of, reader), _place(frame))
 
     def early(self, what, frame):
-        """What belongs to each start is read. frame: where, or None where that is not known."""
+        """Records a read of something that differs in each start. frame: the reader, or None if unknown."""
         reader = _reader_from(frame) if frame is not None else ""
         if reader is not None:
             self._early.setdefault((what, reader), _place(frame) if frame is not None else "")
 
     def count_early(self):
-        """How much was read that the next start may answer otherwise, and that is best read there."""
+        """Returns the number of reads that the next start may answer differently, and should rather make itself."""
         return len(self._early) + sum(fact in ("terminal", "window") and not self._is_bound(fact) for fact, _, _ in self._facts)
 
     def _is_bound(self, fact):
-        """Whether the image is for starts where the answer is the same. A size changes, where there is one."""
+        """Returns whether the image serves only starts with the same answer. Sizes of terminals change."""
         return self.terminal is not None and (fact == "terminal" or fact == "window" and not self.terminal)
 
 
     def mark(self):
-        """How much has been noted until now; see `since`."""
+        """Returns the number of reads so far; see `since`."""
         return len(self._early), len(self._wholes), len(self._facts), len(self._names)
 
     def since(self, mark, learnt):
-        """What was noted since the `mark` that belongs to a start, or to the state that the program is in then: a list of phrases.
+        """Returns the reads since `mark` that belong to a start, or to the program's state at that time, as phrases.
 
-        learnt: says which reads are harmless, and which variables the program itself sets at some time.
-        """
+        learnt: knows harmless reads, and the variables that the program itself sets at some time."""
         early, wholes, facts, names = mark
 
         def is_harmless(what, reader):
@@ -295,19 +296,20 @@ class Reads:
             if fact != "kernel" and not is_harmless(fact, reader) and not self._is_bound(fact):
                 found.append("reads %s (%s)" % (FACTS.get(fact, fact), place))
         for (name, _), place in _after(self._names, names):
-            # Who sets it itself, or after one that has, sees what it would see in any order.
+            # Code that runs after the program has set the variable reads the same value in any order.
             is_of_terminal = self.terminal is None and name in OF_TERMINALS
             if name in learnt.changed and name not in self._written or is_of_terminal:
                 found.append("reads the variable %s (%s)" % (name.decode(errors="replace"), place))
         return found
 
     def count_written(self):
-        """How many variables the program has set."""
+        """Returns the number of variables that the program has set."""
         return len(self._written)
 
 
 class BuiltIn:
-    """Stands for a function of C: a class that keeps it, as pathlib's of Python 3.10 does, has no method in it."""
+    """Wraps a function of C: a class that keeps it, as pathlib's of Python 3.10 does, must not turn it into a
+    method."""
 
     def __init__(self, original, function):
         self._original = original
@@ -321,7 +323,7 @@ class BuiltIn:
 
 
 class Variables:
-    """The environment as a mapping of bytes that notes what is read of it."""
+    """The environment as a mapping of bytes that records reads."""
 
     def __init__(self, plain, noted):
         self.plain = plain
@@ -365,7 +367,7 @@ class Variables:
             self.noted.read(name)
 
     def __getattr__(self, name):
-        # All other methods of a dictionary look at every variable.
+        # All other methods of a dictionary read every variable.
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._whole(), name)
@@ -392,18 +394,18 @@ class Variables:
 
 
 def holds_temporary_files():
-    """Whether the module `tempfile` has chosen the current directory, for want of any other that can be written."""
+    """Returns whether the module `tempfile` has chosen the current directory, since no other is writable."""
     chosen = getattr(sys.modules.get("tempfile"), "tempdir", None)
     return chosen is not None and chosen == posix.getcwd()
 
 
 def _after(entries, start):
-    """The entries of a dictionary but for the first `start`."""
+    """Returns the entries of a dictionary without the first `start`."""
     return list(entries.items())[start:]
 
 
 def _on_demand(folder):
-    """The variables that are shown on demand, and the names of those among them that are not when somebody reads all."""
+    """Returns the variables that are shown on demand, and the names of those that a read of all leaves out."""
     hidden, volatile = {}, set()
     for entry in read_file(folder + b"/on_demand").split(b"\0")[:-1]:
         key, _, entry = entry.partition(b"=")
@@ -415,12 +417,12 @@ def _on_demand(folder):
 
 
 def _reader():
-    """The file whose code reads, beyond `os`; None when it is the front end's."""
+    """Returns the file whose code reads, beyond `os`; None for the front end."""
     return _reader_from(sys._getframe(2))
 
 
 def reader_and_place(frame):
-    """The file whose code reads, as `_reader_from` tells it, and its FILE:LINE."""
+    """Returns the file whose code reads, as `_reader_from`, and its FILE:LINE."""
     reader = _reader_from(frame)
     return reader, None if reader is None else _place(frame)
 
@@ -435,7 +437,7 @@ def _reader_from(frame):
 
 
 def _place(frame=None):
-    """FILE:LINE of the innermost frame outside the standard library, or of the innermost at all."""
+    """Returns FILE:LINE of the innermost frame outside the standard library, or else of the innermost frame."""
     frame = frame or sys._getframe(2)
     first = None
     while frame is not None:
@@ -451,7 +453,8 @@ def _place(frame=None):
 
 
 def _picks_another(frame):
-    """Whether the line that calls `os.uname` shows that it keeps another answer than the host's name: `os.uname().release`."""
+    """Returns whether the line that calls `os.uname` keeps only another field than the host's name:
+    `os.uname().release`."""
     try:
         source = read_file(encode(frame.f_code.co_filename))
         line = source.split(b"\n")[frame.f_lineno - 1]
@@ -463,18 +466,19 @@ def _picks_another(frame):
 
 FOLDER = __file__.rpartition("/")[0] + "/"
 LIBRARY = sys.modules["encodings"].__file__.rpartition("/encodings/")[0] + "/"  # which is loaded before all others
-# Through these everybody reads.
+# All reads pass through these files.
 PASSING_ON = (FOLDER + "reads.py", "<frozen os>", "<frozen posixpath>", "<frozen _collections_abc>")
 PASSING_ON += tuple(LIBRARY + name for name in ("os.py", "posixpath.py", "pathlib.py", "_collections_abc.py"))
-# It makes paths of what code says of its file, "<frozen os>" for example, only to look for a module with that path.
+# It makes paths of the file names in code objects, such as "<frozen os>", only to look for a module with that path.
 MODULE_FINDER = LIBRARY + "inspect.py"
-# What the facts are called that are noted here.
+# The names in messages of the facts recorded here.
 FACTS = {"cwd": "the current directory", "hostname": "the name of the host", "terminal": "what its terminal is"}
 FACTS["window"] = "the size of its terminal"
-# Those of which other starts have others.
+# The facts that other starts vary.
 OTHERWISE = ("cwd", "hostname", "kernel", "terminal", "window")
 SIZES = (b"COLUMNS", b"LINES")
-# Variables of which crates/freeze session/start_facts.rs makes up others, or everyday.rs has others, besides those that are paths.
+# Variables that other starts vary besides those that contain paths (crates/freeze boot_inputs/start_facts.rs,
+# programs/everyday.rs).
 OF_A_START = frozenset(
     (b"HOME", b"PATH", b"USER", b"LOGNAME", b"LANG", b"LC_ALL", b"LANGUAGE")
     + (b"XDG_CACHE_HOME", b"XDG_CONFIG_HOME", b"XDG_DATA_HOME", b"XDG_STATE_HOME")

@@ -90,4 +90,4 @@ class Recipes:
         return [name for recipe in self.all for name in recipe.hooks_before]
 
 
-BROKEN = "%s/python.py cannot be loaded (%s: %s). Correct it, or take %s away"
+BROKEN = "%s/python.py cannot be loaded (%s: %s). Correct it, or remove %s"

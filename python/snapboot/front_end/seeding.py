@@ -3,7 +3,8 @@ not.
 
 A generator's state does not show where its seed came from. So a few functions of the standard library and of libraries with a recipe are
 watched while the program boots, from the execution of their module on, and are restored before the image is written. The function objects
-stay the same all the time: only their code is exchanged.
+stay the same all the time, since bound methods hold them (`from random import seed`): only their code is exchanged. Where the methods of
+`random.Random` are not as in CPython's module, nobody knows who seeded what, and the program is not frozen.
 """
 
 import _weakref
@@ -19,6 +20,7 @@ class Seeding:
         self._seeded = {}  # random.Random -> whether its seed was given
         self._states = {}  # hash of a state that was read -> the same
         self.authkey = None  # the key that multiprocessing made
+        self.is_blind = False  # whether a generator may have been seeded unseen
         self.made_time_uuid = False  # whether libuuid has chosen a clock sequence
         self._undo = []
         self._watches = {
@@ -46,13 +48,16 @@ class Seeding:
         reference, given = self._seeded.get(id(generator), (None, None))
         return given if reference is not None and reference() is generator else None
 
-    def _note(self, generator, given):
+    def _record(self, generator, given):
         self._seeded[id(generator)] = _weakref.ref(generator), given
 
     def _watch_random(self, module):
+        if standard_random() is None:
+            return
+
         def seed(original, generator, value, version):
             original(generator, value, version)
-            self._note(generator, value is not None)
+            self._record(generator, value is not None)
 
         def getstate(original, generator):
             state = original(generator)
@@ -62,18 +67,19 @@ class Seeding:
         def setstate(original, generator, state):
             original(generator, state)
             # A state that some generator had comes from that generator's seed; any other was supplied by the program.
-            self._note(generator, self._states.get(_key(state), True))
+            self._record(generator, self._states.get(_key(state), True))
 
         for watch in (seed, getstate, setstate):
             self._exchange(getattr(module.Random, watch.__name__), watch)
         if hasattr(module, "_inst"):
-            self._note(module._inst, False)
+            self._record(module._inst, False)
 
     def _exchange(self, function, watch):
         """Redirects calls of `function` to `watch`, which gets the original as its first argument."""
         code, keywords = function.__code__, function.__kwdefaults__
         if code.co_freevars != ("__class__",):
-            return  # another kind of function in this interpreter; then every seed counts as drawn
+            self.is_blind = True
+            return
         original = type(function)(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
         function.__code__ = TEMPLATES[watch.__name__].__code__
         function.__kwdefaults__ = {"watch": lambda _, *arguments: watch(original, *arguments)}
@@ -139,6 +145,13 @@ class Finder:
             loader.exec_module = exec_module
         except AttributeError:
             pass  # a loader without attributes: its module is not watched
+
+
+def standard_random():
+    """Returns the module `random` if it is loaded, and Python's own; the program may have one of that name."""
+    random = sys.modules.get("random")
+    kind, base = (getattr(module, "Random", None) for module in (random, sys.modules.get("_random")))
+    return random if isinstance(kind, type) and isinstance(base, type) and issubclass(kind, base) else None
 
 
 def _key(state):

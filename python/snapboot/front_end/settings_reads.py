@@ -69,9 +69,9 @@ class SettingsReads:
         self._patched = []
         self._put_flag_back()
         if SPELLINGS_DIFFER and self.settings.renewed and self._has_texts():
-            self._note([LOCALE], None)
+            self._record([LOCALE], None)
 
-    def tell(self, report):
+    def report_to(self, report):
         """Adds to the report which settings are renewed, which are fixed, and where these were read."""
         # In an ordinary start, only the program would have loaded it.
         if self._added is not None and "locale" not in sys.modules and sys.getrefcount(self._added) <= self._holders:
@@ -105,7 +105,7 @@ class SettingsReads:
         texts = [thing for thing in gc.get_objects() if type(thing) is _io.TextIOWrapper and id(thing) not in self._texts]
         return any(not text.closed and text.encoding.lower() == "utf-8" for text in texts)
 
-    def _note(self, names, frame):
+    def _record(self, names, frame):
         """Records a read that settings of these names influence. frame: where, or None if unknown."""
         reader, place = reader_and_place(frame) if frame is not None else ("", "")
         if reader is not None:
@@ -133,7 +133,7 @@ class SettingsReads:
             return  # equal in all renewed locales
         while frame.f_back is not None and frame.f_code.co_filename in PREFERRED:
             frame = frame.f_back
-        self._note([LOCALE], frame)
+        self._record([LOCALE], frame)
 
     def _patch(self, kind, attributes, methods):
         """Replaces attributes and methods of a type with recording ones. Both arguments: the settings that influence each, by name."""
@@ -158,11 +158,11 @@ class SettingsReads:
             frame = sys._getframe(1)
             if is_flag:
                 if settings[0] is not LOCALE or frame.f_code.co_filename not in READERS_OF_MODE:
-                    self._reads_locale(frame, ()) if settings[0] is LOCALE else self._note(settings, frame)
+                    self._reads_locale(frame, ()) if settings[0] is LOCALE else self._record(settings, frame)
             elif id(thing) in self._texts:
-                self._note(settings, frame)
+                self._record(settings, frame)
             elif SPELLINGS_DIFFER and settings[0] is ENCODING:
-                self._note([LOCALE], frame)
+                self._record([LOCALE], frame)
             return read(thing, kind)
 
         return property(value, getattr(original, "__set__", None), None, original.__doc__)
@@ -170,7 +170,7 @@ class SettingsReads:
     def _method(self, original, settings):
         def method(thing, *args, **kwargs):
             if id(thing) in self._texts:
-                self._note(settings, sys._getframe(1))
+                self._record(settings, sys._getframe(1))
             return original(thing, *args, **kwargs)
 
         return method
@@ -178,13 +178,13 @@ class SettingsReads:
     def _is_watching(self):
         """Returns whether look-ups find the replacements."""
         before, self.bound = self.bound, {}
-        watched = self._note
+        watched = self._record
         seen = []
-        self._note = lambda names, frame: seen.extend(names)
+        self._record = lambda names, frame: seen.extend(names)
         try:
             values = sys.flags.utf8_mode, sys.flags.dont_write_bytecode, sys.__stdout__.encoding, sys.__stdout__.errors
         finally:
-            self._note = watched
+            self._record = watched
             self.bound = before
         return len(values) == 4 and {*BY_LOCALE, DONT_WRITE, ENCODING} <= set(seen)
 
@@ -199,7 +199,7 @@ class Flag(int):
 
     def _is_read(self):
         if self.reads is not None:
-            self.reads._note([DONT_WRITE], sys._getframe(2))
+            self.reads._record([DONT_WRITE], sys._getframe(2))
 
     def __bool__(self):
         # The import system reads it each time, and keeps nothing of it.

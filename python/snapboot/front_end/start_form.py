@@ -1,27 +1,28 @@
-"""Whether other starts were tried with facts like those of this one.
+"""Whether other starts were tried with facts of the same form as those of this start.
 
-A program that keeps HOME may also decide by it in ways that show with some values only: it escapes spaces, writes names in small letters,
-or compares HOME with the current directory. The other start (crates/freeze elsewhere.rs) has values with capitals, digits, dots and dashes,
-that are long, and of which none is a part of another but for the directory of all. Where this start's values have more than that, or stand
-in another relation to each other than the image's, it goes the ordinary way.
-"""
+A program that keeps HOME may also make decisions that only some values show: it escapes spaces, converts names to
+small letters, or compares HOME with the current directory. The values of the other start (crates/freeze
+boot_inputs/elsewhere.rs) are long and contain capitals, digits, dots and dashes; none is part of another, except that all lie in
+one directory. If the values of this start contain anything else, or relate to each other in another way than the
+image's, it is an ordinary start."""
 
 import posix
 
 CWD = b"cwd"
 PATH = b"PATH"
 HOST = b"hostname"
-# The names of what uname(2) tells of host and kernel, and where it stands in the answer.
+# The facts that uname(2) returns about host and kernel, and their positions in its result.
 SYSTEM = {HOST: 1, b"kernel": 2, b"kernel-version": 3}
 ALLOWED = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-# Bytes. The values of the other start are longer.
+# Bytes. The paths of the other start are longer.
 LONGEST_PATH = 200
 LONGEST_NAME = 40
 
 
 def problem(image, here):
-    """What was not tried, in words; None where there is nothing. Both: values of the facts that the program has read, by name, as bytes;
-    None for one that is not set."""
+    """Returns what was not tried, in words; None if everything was.
+
+    Both arguments: the values of the facts that the program has read, by name, as bytes; None for one that is unset."""
     changed = [name for name in image if here[name] != image[name]]
     for name in changed:
         if here[name] is not None and not _is_tried(name, here[name], image[name]):
@@ -33,7 +34,7 @@ def problem(image, here):
     for name in changed:
         for other in names:
             if name in names and other != name and _relation(here[name], here[other]) != _relation(image[name], image[other]):
-                return "%s and %s stand in another relation than they did" % (name.decode(), other.decode())
+                return "%s and %s relate in another way than in the boot" % (name.decode(), other.decode())
     return None
 
 
@@ -67,7 +68,8 @@ def _relation(one, other):
 
 
 def _place(home):
-    """Whether a directory is named by its real path, and is the user's; the usual answers where it is not there."""
+    """Returns whether a directory is given by its real path and belongs to the user; the usual answers if it is
+    missing."""
     try:
         found = posix.lstat(home)
         above = home

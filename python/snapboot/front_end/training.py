@@ -27,7 +27,7 @@ def run():
     begun = Begun()
     sys.meta_path.insert(0, begun)
     # The handler registered first is called last.
-    atexit.register(_tell, folder, posix.getpid(), dict(posix.environ), begun.names)
+    atexit.register(_write_profile, folder, posix.getpid(), dict(posix.environ), begun.names)
     try:
         call = main_part.call_of(main, sys.modules["__main__"], context.prepared)
     except main_part.Fallback as reason:
@@ -46,7 +46,7 @@ class Begun:
         self.names.setdefault(name, len(self.names))
 
 
-def _tell(folder, process, variables, order):
+def _write_profile(folder, process, variables, order):
     if posix.getpid() != process:
         return  # a forked child
     entries = modules.loaded_from_files(sorted(sys.modules.items(), key=lambda item: order.get(item[0], -1)))

@@ -1,10 +1,9 @@
-"""Values of variables, and the host's name, that note with what a program compares them.
+"""Values of variables, and the host's name, that record what a program compares them with.
 
 Another start shows what a program makes of one other value. A program that compares the value with a text of its own
-(`socket.gethostname() == "production"`) does the same with all values but that one. So in one boot of a freeze the values are of the
-classes here, and a fact that was compared counts by its value. What the program cuts out of a value (`host.split(".")[0]`) is watched,
-too; what it makes by joining is an ordinary text.
-"""
+(`socket.gethostname() == "production"`) treats all values but that one alike. So one boot of a freeze has values of
+the classes here, and a fact that was compared becomes an input. A part that the program cuts out of a value
+(`host.split(".")[0]`) is watched, too; a text that it joins is an ordinary text."""
 
 import sys
 from opcode import opname
@@ -12,11 +11,11 @@ from opcode import opname
 from .reads import LIBRARY, SITE, reader_and_place
 from .start_form import PATH
 
-# A text with fewer letters and digits says nothing of its own: "/", "~" or "".
+# A text with fewer letters and digits means nothing by itself: "/", "~" or "".
 FEWEST = 2
-# Whatever keeps paths, and looks them up, has tables of these.
+# Code that keeps paths looks them up in tables.
 PATHS = (b"HOME", PATH)
-# Instructions that put it into a table.
+# Instructions that put a value into a table.
 PUTS = ("STORE_SUBSCR", "BUILD_MAP", "BUILD_CONST_KEY_MAP", "MAP_ADD", "DICT_UPDATE", "BUILD_SET", "SET_ADD", "SET_UPDATE")
 ORDER = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 SEARCHES = ("__contains__", "startswith", "endswith", "find", "rfind", "index", "rindex", "count")
@@ -25,11 +24,10 @@ FORMS = ("lower", "upper", "casefold", "swapcase", "title", "capitalize", "split
 
 
 class Comparisons:
-    """What was compared.
+    """Records comparisons.
 
-    facts: the values of this boot by name, as bytes; more may come. found: by the name of a fact, with what and where it was first
-    compared.
-    """
+    facts: the values of this boot by name, as bytes; more may be added. found: for each fact that was compared, the
+    first text and place."""
 
     def __init__(self, facts):
         self.facts = facts
@@ -37,25 +35,25 @@ class Comparisons:
         self._types = {str: self._watched_type(str), bytes: self._watched_type(bytes)}
 
     def watched(self, name, value):
-        """A text or bytes in the place of a fact's value."""
+        """Returns a text or bytes that replaces a fact's value."""
         if name not in self.facts or type(value) not in self._types:
             return value
         watched = self._types[type(value)](value)
         watched.fact = name
         return watched
 
-    def _note(self, name, others):
+    def _record_comparison(self, name, others):
         if name in self.found:
             return
         frame = sys._getframe(2)
         reader, place = _program_at(frame)
         if reader is not None:
             other = next(filter(self._counts, others), None)
-            # Python's own modules have texts that stand for no value: "unknown".
+            # Python's own modules compare with texts that are not values, such as "unknown".
             if other is not None and not (reader.startswith(LIBRARY) and other in frame.f_code.co_consts):
                 self.found[name] = "a comparison with %.40r at %s" % (other, place)
 
-    def _note_hash(self, name):
+    def _record_look_up(self, name):
         frame = sys._getframe(2)
         if opname[frame.f_code.co_code[frame.f_lasti]] in PUTS:
             return
@@ -64,7 +62,7 @@ class Comparisons:
             self.found.setdefault(name, "a look-up in a table at %s" % place)
 
     def _counts(self, other):
-        """Whether another text has nothing to do with the values of this boot."""
+        """Returns whether a text is unrelated to the values of this boot."""
         if isinstance(other, str):
             other = str.encode(other, "utf-8", "surrogateescape")
         elif not isinstance(other, (bytes, bytearray)):
@@ -80,7 +78,7 @@ class Comparisons:
         class Watched(base):
             def __hash__(self):
                 if self.fact not in PATHS:
-                    comparisons._note_hash(self.fact)
+                    comparisons._record_look_up(self.fact)
                 return base.__hash__(self)
 
             def __reduce_ex__(self, _protocol):
@@ -89,7 +87,7 @@ class Comparisons:
         def comparing(method):
             def function(self, *args, **kwargs):
                 others = args[:1] + tuple(kwargs.values())
-                comparisons._note(self.fact, others[0] if others and type(others[0]) is tuple else others)
+                comparisons._record_comparison(self.fact, others[0] if others and type(others[0]) is tuple else others)
                 return comparisons._part(self.fact, method(self, *args, **kwargs))
 
             return function
@@ -107,13 +105,13 @@ class Comparisons:
         return Watched
 
     def _part(self, name, part):
-        """What a method of a value returns."""
+        """Returns the result of a value's method, watched like the value."""
         if type(part) in (list, tuple):
             return type(part)([self.watched(name, item) for item in part])
         return self.watched(name, part)
 
 
 def _program_at(frame):
-    """The file whose code runs, and its name with the line; None for both where that is the front end or the module `site`."""
+    """Returns the file whose code runs, and its FILE:LINE; None for both in the front end and in the module `site`."""
     reader, place = reader_and_place(frame)
     return (None, None) if reader in (None, SITE) else (reader, place.rpartition("/")[2])

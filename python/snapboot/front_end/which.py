@@ -1,7 +1,8 @@
 """Makes `shutil.which` find an installed command's own file, not the link to its image that precedes it on PATH.
 
 A program looks up its own name and those of its siblings, and compares the result with its own file: pip does, to name itself in its
-notice.
+notice. Modules that were loaded while the program booted hold the function itself, so that another one in its place would not do: it gets
+other code. A function that is not as in CPython's `shutil` stays as it is, and finds the links.
 """
 
 import posix
@@ -15,6 +16,8 @@ def find_programs(script):
     kind = type(find_programs)
     if type(which) is not kind or which.__closure__ or which.__code__.co_varnames[:3] != ("cmd", "mode", "path"):
         return
+    if PLACE not in _instead.__code__.co_consts:
+        return  # a compiler that keeps constants elsewhere
     original = kind(which.__code__, which.__globals__, which.__name__, which.__defaults__)
     folder = script.rpartition("/")[0]
 

@@ -238,7 +238,7 @@ module Snapboot
       def requested?(part)
         variable = "SNAPBOOT_ARCHIVE_#{part.upcase}"
         SWITCH.fetch(ENV[variable]) do |value|
-          log("#{variable} was expected to be on or off, not #{value}: it counts as not set")
+          log("#{variable} was expected to be on or off, not #{value}: it is ignored")
           true
         end
       end

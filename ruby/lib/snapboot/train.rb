@@ -33,7 +33,7 @@ training.module_eval do
       leave_no_feature
       watch
       # The handler registered first is called last.
-      at_exit { tell if Process.pid == @process }
+      at_exit { write_profile if Process.pid == @process }
     end
 
     private
@@ -53,13 +53,13 @@ training.module_eval do
         # The main script has no loader.
         next if event.eval_script || @begun.key?(path) || frames.empty?
 
-        note_searched
+        record_searched
         @begun[path] = frames.find { |frame| frame.label == "<top (required)>" }&.path
         @begins[path] = [active_gems - @gems, $LOAD_PATH.dup] if @begins.size < 10 && !part_of_ruby?(path)
       end.enable
     end
 
-    def note_searched
+    def record_searched
       @searched |= $LOAD_PATH.map { |folder| File.expand_path(folder) }
     end
 
@@ -81,7 +81,7 @@ training.module_eval do
       front.grep(String).grep(%r{\A/}) - of_gems
     end
 
-    def tell
+    def write_profile
       order = @begun.keys.each_with_index.to_h
       features = ($LOADED_FEATURES - @features).select { |path| path.start_with?("/") && File.file?(path) }
       features = features.each_with_index.sort_by { |path, index| [order.fetch(path, order.size), index] }.map(&:first)
@@ -89,7 +89,7 @@ training.module_eval do
       gems, paths = @begins.find { |path, _| features.include?(path) }&.last
       entries += gems.to_a.map { |gem| "gem=#{@record.call(*gem)}" }
       entries += added(paths.to_a).map { |path| "path=#{path}" }
-      note_searched
+      record_searched
       entries += (@searched - @load_path).map { |folder| "searched=#{folder}" }
       ran = (@begun.keys - $LOADED_FEATURES).select { |path| File.file?(path) }
       entries += ran.map { |path| "ran=#{File.realpath(path)}" }

@@ -3,10 +3,10 @@
 import pathlib
 import re
 import shutil
-import time
 
 import pytest
 from common import support
+from common.waiting import settle
 from staleness import programs
 from staleness.programs import workloads
 
@@ -90,11 +90,6 @@ def without_frames(text):
     """What a program says on standard error, without the places that an uncaught error came by."""
     lines = [line for line in text.splitlines() if not line.startswith("\tfrom ")]
     return [re.sub(r"^\S+:\d+:in [`'].*?': ", "", line) for line in lines]
-
-
-def settle():
-    """Wait until what was just written is old enough to be stored."""
-    time.sleep(0.05)
 
 
 def made(make, top, **options):

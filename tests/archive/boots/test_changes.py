@@ -7,6 +7,7 @@ import shutil
 
 import pytest
 from common import support
+from common.waiting import settle
 from staleness import changes, programs
 
 from . import boots
@@ -207,7 +208,7 @@ def changed_and_compared(boots_of, change, state, walk):
     """One step: a change, and boots that must be right; the second one boots from what the first one stored."""
     walk.append(change(boots_of.program, state))
     if state.random() < 0.5:
-        boots.settle()
+        settle()
     boots_of.compared(", ".join(walk), times=2)
 
 
@@ -245,7 +246,7 @@ def test_what_is_unchanged_is_used(tmp_path, name):
     boots_of = boots.made(PROGRAMS[name][0], tmp_path).warm()
     for harmless in (changes.touch, changes.copy, changes.hard_link, changes.unrelated):
         what = harmless(boots_of.program, random.Random(1))
-        boots.settle()
+        settle()
         boots_of.compared(what)
         _, events = boots_of.counted()
         assert events["code hit"] and not events.get("code miss") and not events.get("code stale"), (what, events)

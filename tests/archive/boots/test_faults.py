@@ -9,6 +9,7 @@ import tempfile
 import pytest
 from common import support
 from common.system_calls import WITHOUT_THREAD, calls, killed_before, thinned
+from common.waiting import settle
 
 from . import boots
 
@@ -35,14 +36,14 @@ def used(boots_of):
 def test_a_writer_killed_before_each_change(tmp_path):
     boots_of = boots.made(boots.tiny, tmp_path)
     (boots_of.program.folder / "main.rb").write_text(boots.TINY_MAIN.replace("exit 3\n", ""))
-    boots.settle()
+    settle()
     ordinary = boots_of.ordinary()
     environment, argv = boots_of.archive_environment(), [*WITHOUT_THREAD, *boots_of.argv()]
     for filled in (False, True):
         if filled:  # a file more to append, beside what is there
             source = boots_of.program.folder / "late/first.rb"
             source.write_text(source.read_text() + "# more\n")
-            boots.settle()
+            settle()
             ordinary = boots_of.ordinary()
         kept = tmp_path / "kept"
         shutil.rmtree(kept, ignore_errors=True)
@@ -85,7 +86,7 @@ def test_a_full_disk(tmp_path, filled, room, back_end):
         size += kept.stat().st_size
         source = boots_of.program.folder / "late/first.rb"
         source.write_text(source.read_text() + "# more\n")
-        boots.settle()
+        settle()
     boots_of.options["SNAPBOOT_ARCHIVE_BACK_END"] = back_end
     script = support.in_mount_namespace(FULL, str(size), str(boots_of.place), str(kept), *boots_of.argv())
     ordinary = boots_of.ordinary()
@@ -98,7 +99,7 @@ def test_a_full_disk(tmp_path, filled, room, back_end):
 @pytest.mark.fault("a process may not write files of the archive's size (ulimit -f)", "the boots are right; no empty file is left")
 def test_a_limit_on_the_size_of_files(tmp_path, blocks, back_end):
     boots_of = boots.made(boots.tiny, tmp_path, SNAPBOOT_ARCHIVE_BACK_END=back_end)
-    boots.settle()
+    settle()
     ordinary = boots_of.ordinary()
     limited = ["sh", "-c", 'ulimit -f "$0"; exec "$@"', str(blocks), *boots_of.argv()]
     for _ in range(3):
@@ -112,7 +113,7 @@ def test_a_limit_on_the_size_of_files(tmp_path, blocks, back_end):
 @pytest.mark.fault("twenty boots at once fill the same archive", "all are right, and nothing is lost")
 def test_a_crowd_fills_one_archive(tmp_path):
     boots_of = boots.made(boots.tiny, tmp_path)
-    boots.settle()
+    settle()
     ordinary = boots_of.ordinary()
     for _ in range(3):
         pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -268,7 +269,7 @@ def test_a_read_only_archive(tiny):
     assert used(tiny)
     source = tiny.program.folder / "late/first.rb"
     source.write_text("($marks ||= []) << 'bb first'\n")
-    boots.settle()
+    settle()
     assert "bb first" in tiny.compared("an edit", times=2).out
     assert (tiny.archive.read_bytes(), tiny.archive.stat().st_mtime_ns) == before
 
@@ -287,7 +288,7 @@ def test_an_archive_in_a_read_only_file_system(tiny):
     for edit in (False, True):
         if edit:
             (tiny.program.folder / "late/first.rb").write_text("($marks ||= []) << 'bb first'\n")
-            boots.settle()
+            settle()
         ordinary = tiny.ordinary()
         result = support.run(script, env=tiny.archive_environment(), cwd=tiny.program.cwd, log=False)
         assert result.out == f"{ordinary.out}status {ordinary.status}\n" and result.err == ordinary.err, result
@@ -358,7 +359,7 @@ puts children.size, Later::WHAT
 def test_children(tmp_path):
     boots_of = boots.made(boots.tiny, tmp_path)
     (boots_of.program.folder / "main.rb").write_text(FORKING)
-    boots.settle()
+    settle()
     boots_of.compared("children", times=3)
 
 
@@ -382,5 +383,5 @@ def test_every_end(tmp_path, end):
     boots_of = boots.made(boots.tiny, tmp_path)
     main = boots_of.program.folder / "main.rb"
     main.write_text('require "first"\nrequire "later"\nputs $marks.inspect\n$stdout.flush\n' + ENDS[end] + "\n")
-    boots.settle()
+    settle()
     boots_of.compared(end, times=3)

@@ -1,6 +1,7 @@
 """What a program does again and again costs no more memory each time, whether its archive has the answer or not."""
 
 import pytest
+from common.waiting import settle
 
 from . import boots
 
@@ -43,7 +44,7 @@ def test_memory_does_not_grow(tmp_path, what, back_end):
     (app / "again.rb").write_text("$again = 1\n" + "def again(one, two) = one + two\n" * 50)
     (app / "again.yml").write_text("".join(f"key {number}: [{number}, text]\n" for number in range(100)))
     (app / "main.rb").write_text(f"MOST = {MAX_GROWTH}\n{SHOW}{REPEATED[what]}\n")
-    boots.settle()
+    settle()
     for _ in range(2):
         result = boots_of.boot(RUBYOPT="-W0 -rsnapboot/setup")
         assert (result.status, result.out) == (0, "repeated\n"), result
@@ -65,6 +66,6 @@ Snapboot::Archive.singleton_class.prepend(watch)
 end
 puts stored.tally.values.max
 """)
-    boots.settle()
+    settle()
     result = boots_of.boot()
     assert result.out == "1\n", result

@@ -4,10 +4,10 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 
 import pytest
 from common import support
+from common.waiting import settle, wait_until
 
 from . import boots
 
@@ -32,13 +32,13 @@ def program(tmp_path, request):
     for name in NAMES:
         (boots_of.program.folder / f"late/{name}.rb").write_text(f"puts 'this is {name}'\n")
         (boots_of.program.folder / f"{name}.yml").write_text(f"name: {name}\n")
-    boots.settle()
+    settle()
     return boots_of
 
 
 def main_part(boots_of, text):
     (boots_of.program.folder / "main.rb").write_text(MAIN + text)
-    boots.settle()
+    settle()
 
 
 def kept(boots_of, *names):
@@ -122,10 +122,7 @@ def test_a_program_that_is_killed_while_it_waits(program):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:
-        deadline = time.monotonic() + support.SECONDS
-        while not program.archive.exists() or own_threads(process.pid):
-            assert time.monotonic() < deadline, "nothing is written"
-            time.sleep(0.02)
+        wait_until(lambda: program.archive.exists() and not own_threads(process.pid), "the archive is not written")
         os.kill(process.pid, signal.SIGKILL)
         assert process.stdout.read().endswith(b"\n1\n")
     kept(program, "own")

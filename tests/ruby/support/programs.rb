@@ -12,7 +12,7 @@ SNAPBOOT = ENV["SNAPBOOT"] && File.expand_path(ENV.fetch("SNAPBOOT"))
 
 # What a run showed.
 Shown = Struct.new(:output, :errors, :status, :signal) do
-  def self.of(output, errors, status)
+  def self.from_output(output, errors, status)
     new(output, errors.gsub(/0x\h{16}/, "0xADDRESS"), status.exitstatus, status.termsig)
   end
 end
@@ -52,7 +52,7 @@ class Programs
   private
 
   def run(*words, environment: @environment, input: @input)
-    Shown.of(*Open3.capture3(environment, *words, stdin_data: input, chdir: @directory, close_others: true))
+    Shown.from_output(*Open3.capture3(environment, *words, stdin_data: input, chdir: @directory, close_others: true))
   end
 
   def from_image

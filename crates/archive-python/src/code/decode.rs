@@ -2,7 +2,7 @@
 //!
 //! marshal calls Python's allocator for each object, interns each name anew, and lets each code object be checked and completed. Here the
 //! objects of a module lie side by side in memory of their own, as complete as when they were written. They are never freed: each has one
-//! more reference than its holders account for. The memory of code that runs once is reused; see [`super::bodies`].
+//! more reference than its holders account for.
 #![allow(unsafe_code)]
 
 use std::ffi::c_char;
@@ -13,13 +13,12 @@ use pyo3::ffi::{PyErr_Clear, PyObject, PyUnicode_FromStringAndSize, Py_IncRef, P
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use super::bodies::Bodies;
 use super::layout::{
     write, Layout, BYTES, BYTES_HASH, COLLECTOR_HEAD, ITEMS, TEXT_HASH, TEXT_LENGTH, TEXT_STATE, TYPE,
 };
 use super::memory::{Memory, ALIGNMENT};
 use super::names::Names;
-use super::notes::{Head, Note, Notes, PASSING, PATH};
+use super::opcodes::{Head, Instructions, Opcode, PATH};
 use super::versions;
 use crate::marshal;
 
@@ -70,54 +69,27 @@ static KEPT: Mutex<Option<Kept>> = Mutex::new(None);
 
 struct Kept {
     memory: Memory,
-    bodies: Bodies,
     names: Names,
-    /// The place of the versions, once confirmed.
-    version_place: Option<i32>,
 }
 
 /// Decodes the code. `path`: that of the module's file. `None` if the bytes are not from `encode`, or there is no memory.
 pub fn decode<'py>(layout: &'static Layout, bytes: &[u8], path: &Bound<'py, PyString>) -> Option<Bound<'py, PyAny>> {
     let python = path.py();
-    let (head, notes) = Head::read(bytes)?;
+    let (head, instructions) = Head::read(bytes)?;
     let mut held = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = held.get_or_insert_with(|| Kept {
-        memory: Memory::new(),
-        bodies: Bodies::default(),
-        names: Names::default(),
-        version_place: None,
-    });
-    let mut version = 0;
-    if layout.version.is_some() {
-        if kept.version_place != Some(head.version_place) {
-            kept.version_place = versions::is_at(layout, head.version_place).then_some(head.version_place);
-        }
-        // SAFETY: the field is there, and the token says that this thread holds the lock.
-        version = unsafe { versions::take(kept.version_place?, head.codes) };
-    }
+    let kept = held.get_or_insert_with(|| Kept { memory: Memory::new(), names: Names::default() });
     let memory = kept.memory.take(head.memory as usize)?;
-    let mut passing = std::ptr::null_mut();
-    if head.passing > 0 {
-        // SAFETY: the token says that this thread holds the lock.
-        passing = unsafe { kept.bodies.take(layout, head.passing as usize, &mut kept.memory)? };
-    }
     let mut decoder = Decoder {
         layout,
         types: Types::get(python),
         names: &mut kept.names,
         path: path.as_ptr(),
-        free: [Free { next: memory, left: head.memory as usize }, Free { next: passing, left: head.passing as usize }],
-        is_passing: false,
-        passing: Vec::new(),
+        free: Free { next: memory, left: head.memory as usize },
         objects: Vec::with_capacity(head.objects as usize),
-        version,
     };
     // SAFETY: the token says that this thread holds the lock. The result is owned by the caller from now on.
     unsafe {
-        let code = decoder.read(notes, python)?;
-        if head.passing > 0 {
-            kept.bodies.begin(passing, head.passing as usize, &decoder.passing);
-        }
+        let code = decoder.read(instructions, python)?;
         Py_IncRef(code);
         Some(Bound::from_owned_ptr(python, code))
     }
@@ -156,46 +128,37 @@ struct Decoder<'a> {
     types: Types,
     names: &'a mut Names,
     path: *mut PyObject,
-    /// For lasting objects, and for bodies.
-    free: [Free; 2],
-    /// Whether the next object belongs to a body.
-    is_passing: bool,
-    /// The objects of bodies, and whether each is code.
-    passing: Vec<(*mut PyObject, bool)>,
+    free: Free,
     objects: Vec<*mut PyObject>,
-    /// The number of the next code object; 0 if it has none.
-    version: u32,
 }
 
 impl Decoder<'_> {
     /// The last of the objects, which is code.
     ///
     /// # Safety
-    /// The caller holds the interpreter's lock, and the notes are what `encode` wrote for this layout.
-    unsafe fn read(&mut self, mut notes: Notes<'_>, python: Python<'_>) -> Option<*mut PyObject> {
+    /// The caller holds the interpreter's lock, and the instructions are what `encode` wrote for this layout.
+    unsafe fn read(&mut self, mut instructions: Instructions<'_>, python: Python<'_>) -> Option<*mut PyObject> {
         let mut is_code = false;
-        while !notes.is_empty() {
-            let first = notes.byte()?;
-            let note = Note::of(first & !PASSING)?;
-            self.is_passing = first & PASSING != 0;
-            is_code = matches!(note, Note::Code);
-            if matches!(note, Note::Constant) {
-                let constant = *self.types.constants.get(usize::from(notes.byte()?))?;
+        while !instructions.is_empty() {
+            let opcode = Opcode::from_number(instructions.byte()?)?;
+            is_code = matches!(opcode, Opcode::Code);
+            if matches!(opcode, Opcode::Constant) {
+                let constant = *self.types.constants.get(usize::from(instructions.byte()?))?;
                 self.objects.push(constant);
                 continue;
             }
-            let size = notes.number()? as usize;
+            let size = instructions.number()? as usize;
             // SAFETY: as the caller says; each makes one object of what it is given.
             let object = unsafe {
-                match note {
-                    Note::Name => self.names.interned(self.layout, notes.take(size)?),
-                    Note::Ascii => self.ascii(notes.take(size)?)?,
-                    Note::Text => new_text(notes.take(size)?),
-                    Note::Bytes => self.bytes(notes.take(size)?)?,
-                    Note::Tuple => self.tuple(notes.take(size.checked_mul(2)?)?)?,
-                    Note::Code => self.code(&mut notes, size)?,
-                    Note::Other => marshal::load(python, notes.take(size)?).ok()?.into_ptr(),
-                    Note::Constant => return None,
+                match opcode {
+                    Opcode::Name => self.names.interned(self.layout, instructions.take(size)?),
+                    Opcode::Ascii => self.ascii(instructions.take(size)?)?,
+                    Opcode::Text => new_text(instructions.take(size)?),
+                    Opcode::Bytes => self.bytes(instructions.take(size)?)?,
+                    Opcode::Tuple => self.tuple(instructions.take(size.checked_mul(2)?)?)?,
+                    Opcode::Code => self.code(&mut instructions, size)?,
+                    Opcode::Other => marshal::load(python, instructions.take(size)?).ok()?.into_ptr(),
+                    Opcode::Constant => return None,
                 }
             };
             if object.is_null() {
@@ -203,21 +166,14 @@ impl Decoder<'_> {
                 unsafe { PyErr_Clear() };
                 return None;
             }
-            if self.is_passing {
-                self.passing.push((object, is_code));
-            }
             self.objects.push(object);
         }
         self.objects.last().copied().filter(|_| is_code)
     }
 
-    fn take(&mut self, size: usize) -> Option<*mut u8> {
-        self.free[usize::from(self.is_passing)].take(size)
-    }
-
     /// Creates an object with one reference, its own; everything after type and count is zero.
     unsafe fn new_object(&mut self, size: usize, kind: *mut PyObject) -> Option<*mut PyObject> {
-        let object = self.take(size)?.cast::<PyObject>();
+        let object = self.free.take(size)?.cast::<PyObject>();
         // SAFETY: every object starts with these fields, and has room for them.
         unsafe {
             write(object, 0, 1_usize);
@@ -264,7 +220,7 @@ impl Decoder<'_> {
         // SAFETY: the fields of a tuple, with room for its items. What the collector keeps before it is zero: it does not walk over the tuple,
         // as over no tuple of constants that it has seen once.
         unsafe {
-            self.take(COLLECTOR_HEAD)?;
+            self.free.take(COLLECTOR_HEAD)?;
             let first = self.layout.tuple;
             let object = self.new_object(first + 8 * length, self.types.tuple)?;
             write(object, ITEMS, length);
@@ -276,25 +232,24 @@ impl Decoder<'_> {
         }
     }
 
-    unsafe fn code(&mut self, notes: &mut Notes<'_>, size: usize) -> Option<*mut PyObject> {
+    unsafe fn code(&mut self, instructions: &mut Instructions<'_>, size: usize) -> Option<*mut PyObject> {
         let layout = self.layout;
         // SAFETY: the fields of code of this layout, with room for what follows them.
         unsafe {
             let object = self.new_object(layout.code.checked_add(size)?, self.types.code)?;
             for (start, length) in layout.plain {
-                copy_nonoverlapping(notes.take(*length)?.as_ptr(), object.cast::<u8>().add(*start), *length);
+                copy_nonoverlapping(instructions.take(*length)?.as_ptr(), object.cast::<u8>().add(*start), *length);
             }
             for (field, _) in layout.objects {
-                let number = notes.take(2)?;
+                let number = instructions.take(2)?;
                 write(object, *field, self.referred([number[0], number[1]])?);
             }
-            copy_nonoverlapping(notes.take(size)?.as_ptr(), object.cast::<u8>().add(layout.code), size);
+            copy_nonoverlapping(instructions.take(size)?.as_ptr(), object.cast::<u8>().add(layout.code), size);
             if let Some((array, _)) = layout.array.filter(|_| size > 0) {
                 write(object, array, object.cast::<u8>().add(layout.code));
             }
-            if let Some(field) = layout.version.filter(|_| self.version != 0) {
-                write(object, field, self.version);
-                self.version += 1;
+            if let Some(field) = layout.version {
+                write(object, field, versions::unused(field)?);
             }
             Some(object)
         }

@@ -8,48 +8,30 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::decode::Types;
-use super::layout::{read, Layout, BYTES, CODE_FLAGS, COLLECTOR_HEAD, INTERNED, ITEMS, OF_FUNCTION, TEXT_STATE};
+use super::layout::{read, Layout, BYTES, COLLECTOR_HEAD, INTERNED, ITEMS, TEXT_STATE};
 use super::memory::ALIGNMENT;
-use super::notes::{Head, Note, PASSING, PATH};
-use super::passing::References;
+use super::opcodes::{Head, Opcode, PATH};
 use crate::document::utf8_of;
 use crate::marshal;
 
 /// Constants contain each other no deeper than source can nest. Deeper ones are left to marshal.
 const DEEPEST: usize = 200;
 
-/// Encodes code for `decode`. `path`: that of the module's file. `version_place`: see `versions`; any number if code has none. `None`: the
-/// format cannot express some part of the code.
-pub fn encode(
-    layout: &'static Layout,
-    code: &Bound<'_, PyAny>,
-    path: &Bound<'_, PyString>,
-    version_place: i32,
-) -> Option<Vec<u8>> {
+/// Encodes code for `decode`. `path`: that of the module's file. `None`: the format cannot express some part of the code.
+pub fn encode(layout: &'static Layout, code: &Bound<'_, PyAny>, path: &Bound<'_, PyString>) -> Option<Vec<u8>> {
     let mut encoder = Encoder {
         python: code.py(),
         layout,
         types: Types::get(code.py()),
         path: path.as_ptr(),
-        notes: Vec::new(),
-        codes: 0,
-        written: Vec::new(),
-        references: References::default(),
+        instructions: Vec::new(),
+        memory: 0,
         known: HashMap::new(),
     };
     // SAFETY: the objects live as long as the code, and the token of `code` says that this thread may call Python.
-    let module = unsafe { encoder.write(code.as_ptr(), 0)? };
-    if !layout.later.is_empty() {
-        encoder.mark_passing(module);
-    }
-    let size = |is_passing| {
-        let sizes =
-            encoder.written.iter().filter(|written| written.is_passing == is_passing).map(|written| written.memory);
-        u32::try_from(sizes.sum::<usize>()).ok()
-    };
-    let objects = encoder.known.len() as u32;
-    let head = Head { memory: size(false)?, passing: size(true)?, objects, codes: encoder.codes, version_place };
-    Some(head.followed_by(encoder.notes))
+    unsafe { encoder.write(code.as_ptr(), 0)? };
+    let head = Head { memory: u32::try_from(encoder.memory).ok()?, objects: encoder.known.len() as u32 };
+    Some(head.followed_by(encoder.instructions))
 }
 
 struct Encoder<'py> {
@@ -58,21 +40,11 @@ struct Encoder<'py> {
     types: Types,
     /// The string that stands for the path of the module's file.
     path: *mut PyObject,
-    notes: Vec<u8>,
-    codes: u32,
-    /// Of each object, in the order of writing.
-    written: Vec<Written>,
-    references: References,
+    instructions: Vec<u8>,
+    /// What `decode` needs for them (bytes).
+    memory: usize,
     /// The number of each object that was written.
     known: HashMap<*mut PyObject, u16>,
-}
-
-struct Written {
-    /// Where its note is.
-    note: usize,
-    /// What `decode` needs for it (bytes).
-    memory: usize,
-    is_passing: bool,
 }
 
 impl Encoder<'_> {
@@ -100,8 +72,7 @@ impl Encoder<'_> {
             } else if kind == types.bytes {
                 self.write_bytes(object)?;
             } else if let Some(constant) = types.constants.iter().position(|one| *one == object) {
-                self.begin_note(Note::Constant);
-                self.notes.push(constant as u8);
+                self.instructions.extend([Opcode::Constant as u8, constant as u8]);
             } else {
                 self.write_other(object)?;
             }
@@ -115,35 +86,15 @@ impl Encoder<'_> {
         Some(number)
     }
 
-    fn begin_note(&mut self, note: Note) {
-        self.written.push(Written { note: self.notes.len(), memory: 0, is_passing: false });
-        self.notes.push(note as u8);
-    }
-
-    fn note(&mut self, note: Note, size: usize) -> Option<()> {
-        self.begin_note(note);
-        self.notes.extend(u32::try_from(size).ok()?.to_le_bytes());
+    fn write_opcode(&mut self, opcode: Opcode, size: usize) -> Option<()> {
+        self.instructions.push(opcode as u8);
+        self.instructions.extend(u32::try_from(size).ok()?.to_le_bytes());
         Some(())
     }
 
-    /// Notes that the object whose note is the last one takes so much memory.
+    /// Records how much memory the last object takes.
     fn reserve(&mut self, size: usize) {
-        if let Some(written) = self.written.last_mut() {
-            written.memory += size.next_multiple_of(ALIGNMENT);
-        }
-    }
-
-    /// The number of the object whose note is the last one.
-    fn last(&self) -> u16 {
-        self.known.len() as u16
-    }
-
-    fn mark_passing(&mut self, module: u16) {
-        for number in self.references.passing(module) {
-            let written = &mut self.written[usize::from(number)];
-            written.is_passing = true;
-            self.notes[written.note] |= PASSING;
-        }
+        self.memory += size.next_multiple_of(ALIGNMENT);
     }
 
     unsafe fn write_code(&mut self, code: *mut PyObject, depth: usize) -> Option<()> {
@@ -157,17 +108,14 @@ impl Encoder<'_> {
                 numbers.push(if is_path { PATH } else { self.write(object, depth + 1)? });
             }
             let tail = layout.tail(code);
-            self.note(Note::Code, tail.len())?;
+            self.write_opcode(Opcode::Code, tail.len())?;
             for (start, size) in layout.plain {
-                self.notes.extend(std::slice::from_raw_parts(code.cast::<u8>().add(*start), *size));
+                self.instructions.extend(std::slice::from_raw_parts(code.cast::<u8>().add(*start), *size));
             }
-            self.notes.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
-            self.notes.extend(tail);
+            self.instructions.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
+            self.instructions.extend(tail);
             self.reserve(layout.code + tail.len());
-            let is_function = read::<u32>(code, CODE_FLAGS) & OF_FUNCTION != 0;
-            self.references.add_code(self.last(), numbers, is_function);
         }
-        self.codes += 1;
         Some(())
     }
 
@@ -186,10 +134,9 @@ impl Encoder<'_> {
             for place in 0..length {
                 numbers.push(self.write(read(tuple, first + 8 * place), depth + 1)?);
             }
-            self.note(Note::Tuple, length)?;
-            self.notes.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
+            self.write_opcode(Opcode::Tuple, length)?;
+            self.instructions.extend(numbers.iter().flat_map(|number: &u16| number.to_le_bytes()));
             self.reserve(COLLECTOR_HEAD + first + 8 * length);
-            self.references.add_tuple(self.last(), numbers);
         }
         Some(())
     }
@@ -202,14 +149,14 @@ impl Encoder<'_> {
             };
             let is_interned = read::<u32>(text, TEXT_STATE) & INTERNED != 0;
             let is_plain = self.layout.ascii_text(text).is_some_and(|text| text.len() > 1);
-            let note = match (is_interned, is_plain) {
-                (true, _) => Note::Name,
-                (_, true) => Note::Ascii,
-                _ => Note::Text,
+            let opcode = match (is_interned, is_plain) {
+                (true, _) => Opcode::Name,
+                (_, true) => Opcode::Ascii,
+                _ => Opcode::Text,
             };
-            self.note(note, utf8.len())?;
-            self.notes.extend(utf8);
-            if note as u8 == Note::Ascii as u8 {
+            self.write_opcode(opcode, utf8.len())?;
+            self.instructions.extend(utf8);
+            if opcode as u8 == Opcode::Ascii as u8 {
                 self.reserve(self.layout.ascii + utf8.len() + 1);
             }
         }
@@ -225,10 +172,9 @@ impl Encoder<'_> {
             // SAFETY: an object that lives.
             return unsafe { self.write_other(bytes) };
         }
-        self.note(Note::Bytes, content.len())?;
-        self.notes.extend(content);
+        self.write_opcode(Opcode::Bytes, content.len())?;
+        self.instructions.extend(content);
         self.reserve(BYTES + content.len() + 1);
-        self.references.add_bytes(self.last());
         Some(())
     }
 
@@ -237,8 +183,8 @@ impl Encoder<'_> {
         let python = self.python;
         // SAFETY: an object that lives.
         let bytes = marshal::save(&unsafe { Bound::from_borrowed_ptr(python, object) }).ok()?;
-        self.note(Note::Other, bytes.len())?;
-        self.notes.extend(bytes);
+        self.write_opcode(Opcode::Other, bytes.len())?;
+        self.instructions.extend(bytes);
         Some(())
     }
 }

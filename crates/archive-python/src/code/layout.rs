@@ -1,8 +1,9 @@
 //! The offsets of fields of code, tuples, bytes and strings in the running CPython, from its headers (`cpython/code.h`, `unicodeobject.h`),
 //! and checks that they are right.
 //!
-//! A minor version never changes these layouts, but a build may (`--with-trace-refs`, `--disable-gil`): so the fields of a code object are
-//! first compared with the attributes that Python itself returns.
+//! A minor version never changes these layouts, but a build may (`--with-trace-refs`, `--disable-gil`): so before anything is written, the
+//! fields of a code object, a tuple and a string are compared with what Python itself returns, as is the field of [`super::versions`].
+//! Otherwise marshal keeps all code.
 #![allow(unsafe_code)]
 
 use pyo3::ffi::PyObject;
@@ -32,10 +33,6 @@ const KNOWN: u32 = 0x7f;
 /// One byte for each character, the content follows, ASCII, not interned.
 const PLAIN: u32 = 1 << 2 | COMPACT | ASCII;
 
-/// The offset of code flags from 3.11 on, and the flag of functions (`CO_OPTIMIZED`), which bodies of modules and classes lack.
-pub const CODE_FLAGS: usize = 48;
-pub const OF_FUNCTION: u32 = 1;
-
 /// The layout of one version.
 pub struct Layout {
     /// The minor version.
@@ -50,8 +47,6 @@ pub struct Layout {
     pub filename: usize,
     /// The number by which specialised calls identify the code; every code object has another.
     pub version: Option<usize>,
-    /// Fields that are null until the code is used for more than running it. Empty if running it alone changes them.
-    pub later: &'static [usize],
     /// Up to 3.10: the pointer to the array that says which variables of inner functions are arguments (`co_cell2arg`), null without any,
     /// and the place of the tuple of these variables.
     pub array: Option<(usize, usize)>,
@@ -80,7 +75,6 @@ const THREE_8: Layout = Layout {
     ],
     filename: 6,
     version: None,
-    later: &[],
     array: Some((96, 88)),
     tuple: 24,
     ascii: 48,
@@ -94,7 +88,6 @@ const THREE_11: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: None,
-    later: &[144, 152, 160, 176], // from co_weakreflist to _co_linearray, co_extra
     array: None,
     tuple: 24,
     ascii: 48,
@@ -121,22 +114,13 @@ const THREE_12: Layout = Layout {
     objects: FIELDS,
     filename: 5,
     version: Some(92),
-    later: &[144, 152, 160, 168, 184], // from co_weakreflist to _co_monitoring, co_extra
     array: None,
     tuple: 24,
     ascii: 40,
     has_immortals: true,
 };
 
-const THREE_14: Layout = Layout {
-    minor: 14,
-    code: 208,
-    plain: &[(16, 8), (48, 44), (192, 4)],
-    // The same as of 3.13, without _co_unique_id, which only a free-threaded build sets.
-    later: &[144, 152, 160, 168, 176, 200],
-    tuple: 32,
-    ..THREE_12
-};
+const THREE_14: Layout = Layout { minor: 14, code: 208, plain: &[(16, 8), (48, 44), (192, 4)], tuple: 32, ..THREE_12 };
 
 static LAYOUTS: [Layout; 8] = [
     THREE_8,
@@ -144,19 +128,13 @@ static LAYOUTS: [Layout; 8] = [
     Layout { minor: 10, ..THREE_8 },
     THREE_11,
     THREE_12,
-    Layout {
-        minor: 13,
-        code: 200,
-        plain: &[(16, 8), (48, 44), (184, 4)],
-        later: &[144, 152, 160, 168, 176, 192], // the same, with co_executors
-        ..THREE_12
-    },
+    Layout { minor: 13, code: 200, plain: &[(16, 8), (48, 44), (184, 4)], ..THREE_12 },
     THREE_14,
     Layout { minor: 15, ..THREE_14 },
 ];
 
 /// The layout of the running Python, if `sample`, code of any function with a name of more than one ASCII letter, has that layout.
-pub fn of(sample: &Bound<'_, PyAny>) -> Option<&'static Layout> {
+pub fn matching(sample: &Bound<'_, PyAny>) -> Option<&'static Layout> {
     let version = sample.py().version_info();
     let layout = LAYOUTS.iter().find(|layout| version.major == 3 && layout.minor == version.minor)?;
     let has_code = |name| -> Option<usize> { sample.get_type().getattr(name).ok()?.extract().ok() };

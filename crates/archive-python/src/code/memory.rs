@@ -8,9 +8,11 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 
 use rustix::mm::{madvise, mmap_anonymous, Advice, MapFlags, ProtFlags};
+use rustix::process::{getrlimit, Resource};
 
-use crate::arenas::{give_back, is_limited, HUGE};
-
+/// The size of a huge page, and the smallest unit that the kernel hands out (bytes).
+const HUGE: usize = 2 << 20;
+const PAGE: usize = 4096;
 /// The addresses that are reserved at once (bytes). The unused part takes no memory.
 const AREA: usize = 32 << 20;
 /// The same if memory is limited: reserved addresses count there.
@@ -50,11 +52,16 @@ impl Memory {
     /// Returns to the kernel what it has handed out in advance: the rest of the last huge page.
     pub fn trim(&mut self) {
         self.trimmed = self.next;
-        give_back(self.next, self.next.next_multiple_of(HUGE).min(self.end));
+        let start = self.next.next_multiple_of(PAGE);
+        let end = self.next.next_multiple_of(HUGE).min(self.end);
+        if start < end {
+            // SAFETY: memory of this process that holds zeros, and holds zeros afterwards.
+            let _ = unsafe { madvise(start as *mut c_void, end - start, Advice::LinuxDontNeed) };
+        }
     }
 
     fn refill(&mut self, size: usize) -> Option<()> {
-        let is_limited = is_limited();
+        let is_limited = [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some());
         let length = size.max(if is_limited { LIMITED } else { AREA }).checked_next_multiple_of(HUGE)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a new mapping, at an address that the kernel chooses.

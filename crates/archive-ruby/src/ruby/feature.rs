@@ -10,7 +10,6 @@ unsafe extern "C-unwind" {
     static rb_eLoadError: Value<'static>;
     fn rb_f_require<'r>(object: Value<'_>, name: Value<'_>) -> Value<'r>;
     fn rb_feature_provided(feature: *const c_char, loading: *mut *const c_char) -> c_int;
-    fn rb_provide(feature: *const c_char);
     fn rb_exc_new_str<'r>(class: Value<'_>, message: Value<'_>) -> Value<'r>;
     fn rb_ivar_get<'r>(object: Value<'_>, name: Id) -> Value<'r>;
     fn rb_ivar_set<'r>(object: Value<'_>, name: Id, value: Value<'r>) -> Value<'r>;
@@ -48,12 +47,6 @@ impl<'r> Ruby<'r> {
                 (true, true) => Provided::Yes,
             }
         })
-    }
-
-    /// Makes a path a feature without looking at it. Raises if $LOADED_FEATURES is frozen.
-    pub fn provide(self, path: &'static CStr) -> Protected<()> {
-        // SAFETY: a C string that lives as long as the process: Ruby makes a string over it.
-        self.protect(|| unsafe { rb_provide(path.as_ptr()) })
     }
 
     /// Ruby's own require, without any override of it.

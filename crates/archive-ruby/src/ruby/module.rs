@@ -11,7 +11,6 @@ unsafe extern "C-unwind" {
     fn rb_const_get<'r>(module: Value<'_>, name: Id) -> Value<'r>;
     fn rb_const_defined(module: Value<'_>, name: Id) -> c_int;
     fn rb_alias(class: Value<'_>, new: Id, old: Id);
-    fn rb_singleton_class<'r>(object: Value<'_>) -> Value<'r>;
 }
 
 impl<'r> Ruby<'r> {
@@ -43,12 +42,6 @@ impl<'r> Ruby<'r> {
         let (new, old) = (self.intern(new)?, self.intern(old)?);
         // SAFETY: a module and two names.
         self.protect(|| unsafe { rb_alias(class, new, old) })
-    }
-
-    /// Gives a singleton method of an object a second name.
-    pub fn alias_singleton(self, object: Value<'_>, new: &str, old: &str) -> Protected<()> {
-        // SAFETY: an object that may have methods of its own.
-        self.alias(self.protect(|| unsafe { rb_singleton_class(object) })?, new, old)
     }
 
     /// Whether a class or module has a private method of that name.

@@ -285,7 +285,7 @@ impl Directories {
         let slash = path.iter().rposition(|byte| *byte == b'/')?;
         let (parent, name) = (&path[..slash], &path[slash + 1..]);
         if matches!(name, b"" | b"." | b"..") {
-            return real_path(&path).map(|real| Real::of(real, &path));
+            return real_path(&path).map(|real| Real::new(real, &path));
         }
         let mut real = parent.to_vec();
         let mut is_link = None;
@@ -307,18 +307,18 @@ impl Directories {
             }
         };
         if is_link {
-            return real_path(&path).map(|real| Real::of(real, &path));
+            return real_path(&path).map(|real| Real::new(real, &path));
         }
         real.push(b'/');
         real.extend_from_slice(name);
-        Some(Real::of(real, &path))
+        Some(Real::new(real, &path))
     }
 }
 
 impl Directory {
     /// Compares its times, and makes a new listing if they differ.
     fn look(&mut self, scope: usize, session: &mut Session) {
-        let identity = match Identity::of(&*self.path) {
+        let identity = match Identity::stat(&*self.path) {
             Ok(identity) if identity.is_directory => identity,
             Ok(_) => return self.set(None, List::Absent),
             Err(error) => {
@@ -338,7 +338,7 @@ impl Directory {
         }
         let path = Path::new(OsStr::from_bytes(&self.path));
         let Ok(bytes) = list_directory(path) else { return self.set(None, List::Unknown) };
-        if !Identity::of(&*self.path).is_ok_and(|now| now.is_same(&identity)) {
+        if !Identity::stat(&*self.path).is_ok_and(|now| now.is_same(&identity)) {
             return self.set(None, List::Unknown);
         }
         let input = NewInput::Directory(self.path.to_vec(), identity);
@@ -366,7 +366,7 @@ impl List {
 }
 
 impl Real {
-    fn of(real: Vec<u8>, path: &[u8]) -> Self {
+    fn new(real: Vec<u8>, path: &[u8]) -> Self {
         if real == path {
             Real::Same
         } else {

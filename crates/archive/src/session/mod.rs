@@ -4,6 +4,7 @@
 //! A thread of the session writes its additions, as do hooks before the process ends or forks. The runtime calls [`flush`] if its end
 //! bypasses its exit handlers.
 
+mod absence;
 mod directories;
 mod process;
 mod queue;
@@ -21,6 +22,7 @@ use crate::pack::Decoder;
 use crate::place::Application;
 use crate::Archive;
 
+pub use absence::Absence;
 pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath, Share};
 pub use queue::{flush, flush_at_exit};
 use queue::{Queue, Target};
@@ -102,14 +104,12 @@ impl Parts {
 }
 
 impl Settings {
-    /// Reads them from the environment. `Err` names the variable with another form.
-    pub fn read() -> Result<Self, String> {
+    /// Reads them from the environment.
+    pub fn read() -> Result<Self, Absence> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let policy = match variable("SNAPBOOT_ARCHIVE_POLICY") {
             None => Policy::Check,
-            Some(name) => Policy::named(name.as_bytes()).ok_or_else(|| {
-                format!("SNAPBOOT_ARCHIVE_POLICY is check, content or trust, not {}", name.to_string_lossy())
-            })?,
+            Some(name) => Policy::named(name.as_bytes()).ok_or(Absence::Policy(name))?,
         };
         let bound = crate::bound(variable("SNAPBOOT_ARCHIVE_MAX").as_deref())?;
         let is_read_only = variable("SNAPBOOT_ARCHIVE_READONLY").is_some_and(|value| value != "0");
@@ -118,33 +118,30 @@ impl Settings {
 }
 
 impl Session {
-    /// Opens the archive of an application that starts in the working directory `cwd`, or prepares to create it. `Err`: why there is none.
-    pub fn open(settings: Settings, application: Application, cwd: &Path) -> Result<Self, String> {
+    /// Opens the archive of an application that starts in the working directory `cwd`, or prepares to create it.
+    pub fn open(settings: Settings, application: Application, cwd: &Path) -> Result<Self, Absence> {
         let variable = |name| std::env::var_os(name);
         let path = match &settings.place {
-            Some(place) if place.as_os_str() == "off" => return Err("SNAPBOOT_ARCHIVE is off".into()),
+            Some(place) if place.as_os_str() == "off" => return Err(Absence::Off),
             Some(place) => cwd.join(place),
-            None => application.place(variable("XDG_CACHE_HOME").as_deref(), variable("HOME").as_deref()).ok_or(
-                "there is neither a directory tmp nor XDG_CACHE_HOME or HOME; name a place with SNAPBOOT_ARCHIVE",
-            )?,
+            None => application
+                .place(variable("XDG_CACHE_HOME").as_deref(), variable("HOME").as_deref())
+                .ok_or(Absence::NoPlace)?,
         };
         let root = application.root;
         // Users who can change the program's own directory can execute code in it anyway.
         let place =
             if root == Path::new("/") { trust::check_place(&path) } else { trust::check_place_below(&root, &path) };
-        place.map_err(|refusal| refusal.to_string())?;
+        place.map_err(Absence::Untrusted)?;
         let archive = match Archive::open(&path, &root) {
             Ok(archive) => Some(&*Box::leak(Box::new(archive))),
             Err(error) if error.is_absence() => None,
             // It will be replaced by one of this version.
             Err(Error::Version { .. }) => None,
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(Absence::Unusable(error)),
         };
         if archive.is_none() && settings.is_read_only {
-            return Err(format!(
-                "there is no archive at {}, and SNAPBOOT_ARCHIVE_READONLY forbids to make it",
-                path.display()
-            ));
+            return Err(Absence::ReadOnly(path));
         }
         let target = || Target { path: path.clone(), root: root.clone(), bound: settings.bound };
         let queue = (!settings.is_read_only).then(|| Queue::open(target()));

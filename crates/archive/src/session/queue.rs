@@ -15,6 +15,7 @@ use rustix::process::{getrlimit, Resource};
 use super::process;
 use crate::batch::{Batch, NewEntry, NewInput};
 use crate::entry::Entry;
+use crate::error::Error;
 use crate::key::Scope;
 use crate::write::append;
 
@@ -75,8 +76,8 @@ thread_local! {
     static FORKING: RefCell<Option<Forking>> = const { RefCell::new(None) };
 }
 
-/// Writes the waiting entries of this process. `Err`: why that failed.
-pub fn flush() -> Result<(), String> {
+/// Writes the waiting entries of this process.
+pub fn flush() -> Result<(), Error> {
     let queues = queues().clone();
     queues.into_iter().map(|queue| queue.flush(queue.lock()).1).fold(Ok(()), Result::and)
 }
@@ -167,7 +168,7 @@ impl Queue {
     fn flush<'a>(
         &'a self,
         mut held: MutexGuard<'a, Option<State>>,
-    ) -> (MutexGuard<'a, Option<State>>, Result<(), String>) {
+    ) -> (MutexGuard<'a, Option<State>>, Result<(), Error>) {
         while held.as_ref().is_some_and(|state| state.is_writing) {
             held = self.changed.wait(held).unwrap_or_else(PoisonError::into_inner);
         }
@@ -179,9 +180,9 @@ impl Queue {
         (held, done)
     }
 
-    fn write(&self, batch: Batch) -> Result<(), String> {
+    fn write(&self, batch: Batch) -> Result<(), Error> {
         let Target { path, root, bound } = &self.target;
-        append(path, root, batch, *bound).map(drop).map_err(|error| error.to_string())
+        append(path, root, batch, *bound).map(drop)
     }
 
     /// The thread's work: writes when it is time to, and ends when nothing waits.

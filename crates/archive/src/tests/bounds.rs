@@ -29,7 +29,7 @@ fn a_bound_is_a_number_of_megabytes() {
     let of = |value: &str| bound(Some(OsStr::new(value)));
     assert_eq!((bound(None), of(""), of("3")), (Ok(DEFAULT_BOUND), Ok(DEFAULT_BOUND), Ok(3 << 20)));
     for value in ["0", "-1", "1.5", "many", "99999999999999"] {
-        assert!(of(value).unwrap_err().contains(value));
+        assert!(of(value).unwrap_err().to_string().contains(value));
     }
 }
 

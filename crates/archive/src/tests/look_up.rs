@@ -107,7 +107,7 @@ fn what_changes_before_it_is_stored_is_left_out() {
     let program = Program::new();
     let file = program.write("a.rb", "a");
     let mut batch = Batch::default();
-    let fresh = Identity::of(&file).unwrap();
+    let fresh = Identity::stat(&file).unwrap();
     assert!(!fresh.is_settled);
     batch.add(entry(Kind::Code, bytes(&file), vec![NewInput::File(bytes(&file).to_vec(), fresh)], b"code"));
     assert!(batch.is_empty());

@@ -8,6 +8,8 @@ mod look_up;
 mod opening;
 mod places;
 mod session;
+#[path = "../../../image/tests/format/sources.rs"]
+mod sources;
 mod support;
 mod tree;
 mod writers;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::support::{bytes, context, Program};
-use crate::session::{flush, Directories, Event, LookUp, NoRealPath, Parts, Session, Settings, Share};
+use crate::session::{flush, Absence, Directories, Event, LookUp, NoRealPath, Parts, Session, Settings, Share};
 use crate::{Application, FileKind, Kind, NewInput, Policy, DEFAULT_BOUND};
 
 /// A directory that has not changed recently: this crate's.
@@ -15,8 +15,8 @@ fn settings() -> Settings {
     Settings { place, policy: Policy::Check, is_read_only: false, bound: DEFAULT_BOUND }
 }
 
-fn open(program: &Program, settings: Settings) -> Result<Session, String> {
-    Session::open(settings, Application::at(program.root()), program.root())
+fn open(program: &Program, settings: Settings) -> Result<Session, Absence> {
+    Session::open(settings, Application::in_directory(program.root()), program.root())
 }
 
 /// The result of a look-up of a memo, with its payload.
@@ -70,7 +70,7 @@ fn two_sessions_write_to_their_own_archives() {
 fn nothing_is_written_read_only() {
     let program = Program::new();
     let read_only = Settings { is_read_only: true, ..settings() };
-    assert!(open(&program, read_only.clone()).err().unwrap().contains("SNAPBOOT_ARCHIVE_READONLY"));
+    assert!(open(&program, read_only.clone()).err().unwrap().to_string().contains("SNAPBOOT_ARCHIVE_READONLY"));
     add(&mut open(&program, settings()).unwrap(), b"old", &program.path("absent"), b"payload");
     flush().unwrap();
     let mut session = open(&program, read_only).unwrap();
@@ -84,7 +84,7 @@ fn nothing_is_written_read_only() {
 #[test]
 fn there_is_no_session_where_archives_are_off() {
     let off = Settings { place: Some("off".into()), ..settings() };
-    assert_eq!(open(&Program::new(), off).err().unwrap(), "SNAPBOOT_ARCHIVE is off");
+    assert_eq!(open(&Program::new(), off).err().unwrap().to_string(), "SNAPBOOT_ARCHIVE is off");
 }
 
 #[test]

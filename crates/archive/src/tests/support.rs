@@ -77,7 +77,7 @@ pub fn code(path: &Path, payload: &[u8]) -> NewEntry {
 }
 
 pub fn settled(path: &Path) -> Identity {
-    Identity { is_settled: true, ..Identity::of(path).unwrap() }
+    Identity { is_settled: true, ..Identity::stat(path).unwrap() }
 }
 
 pub fn entry(kind: Kind, name: &[u8], inputs: Vec<NewInput>, payload: &[u8]) -> NewEntry {

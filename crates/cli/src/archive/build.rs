@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use archive::{Application, Archive, Error};
 use failure::{Failure, Result};
 use freeze::Readers;
+use image_file::this_process::umask;
 use installation::Installation;
 use runtime::{language_of, locate, resolve, Language, Main};
 
@@ -39,7 +40,7 @@ impl Drop for Draft {
 
 /// Runs the subcommand.
 pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
-    let interpreter = Interpreter::of(&arguments.command)?;
+    let interpreter = Interpreter::find(&arguments.command)?;
     let directories = directories(arguments)?;
     let application = interpreter.application(&directories[0]);
     let path = match &arguments.output {
@@ -57,20 +58,21 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let _ = fs::remove_file(&draft);
     let draft = Draft(draft);
 
-    let progress = Progress::start(arguments.telling.quiet);
+    let progress = Progress::start(arguments.verbosity.quiet);
     progress.phase(format!("starting {}", interpreter.program.display()));
-    let (status, told) = interpreter.run(&directories, &draft.0, &progress)?;
+    let (status, messages) = interpreter.run(&directories, &draft.0, &progress)?;
     progress.stop();
     if !status.success() {
         return Err(Failure::failed(format!(
-            "{} ended with {status} while it was filling the archive; what it said is above. Nothing was written.",
+            "{} ended with {status} while it was filling the archive; its output is above. Nothing was written.",
             interpreter.program.display()
         )));
     }
     let archive = Archive::open(&draft.0, &application.root).map_err(|error| {
         if error.is_absence() {
             Failure::failed(format!(
-                "{} stored nothing in the archive: this one has no part that could. Run it with SNAPBOOT_LOG=1 for the reason.",
+                "{} stored nothing in the archive, because all parts of the archive are off in this interpreter. Run it with \
+                 SNAPBOOT_LOG=1 for the reason.",
                 interpreter.program.display()
             ))
         } else {
@@ -86,17 +88,17 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     fs::set_permissions(&draft.0, fs::Permissions::from_mode(mode))
         .and_then(|()| fs::rename(&draft.0, &path))
         .map_err(|error| Failure::io("write", &path, &error))?;
-    if arguments.telling.quiet {
+    if arguments.verbosity.quiet {
         return Ok(0);
     }
     if let Some(closed) = readers.restrictive_file().filter(|_| mode & 0o077 != allowed & 0o077) {
-        render::tell(&format!(
+        render::message(&format!(
             "snapboot: the archive has mode {mode:04o}: not everybody may read {}",
             closed.display()
         ));
     }
-    for line in told {
-        render::tell(&format!("snapboot: {line}"));
+    for line in messages {
+        render::message(&format!("snapboot: {line}"));
     }
     let (entries, size) = (archive.live().len(), human::size(archive.size()));
     render::print(&format!("{}: {entries} entries, {size}\n", path.display()))?;
@@ -123,12 +125,12 @@ fn may_be_overwritten(path: &Path) -> Result<()> {
     archive::is_replaceable(path).map_err(|error| {
         let reason = match error {
             Error::NotAnArchive(_) => "it starts with something else".to_owned(),
-            Error::NotAFile(_) => "it is no regular file".to_owned(),
-            error => format!("it cannot be told what it is ({error})"),
+            Error::NotAFile(_) => "it is not a regular file".to_owned(),
+            error => format!("its type is unknown ({error})"),
         };
         Failure::refusal(format!(
-            "{} should be a boot archive, or not be there yet, but {reason}. It is left alone and nothing was written: name another file \
-             with -o, or move this one away.",
+            "{} should be a boot archive, or not exist yet, but {reason}. Nothing was written and the file is unchanged: name another \
+             file with -o, or move this one away.",
             path.display()
         ))
     })
@@ -153,14 +155,8 @@ fn directories(arguments: &ArchiveBuild) -> Result<Vec<PathBuf>> {
         .collect()
 }
 
-fn umask() -> u32 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
-}
-
 impl Interpreter {
-    fn of(command: &[OsString]) -> Result<Self> {
+    fn find(command: &[OsString]) -> Result<Self> {
         let command = if command.is_empty() { &[OsString::from("ruby")] } else { command };
         let Some(language) = language_of(command) else {
             return Err(Failure::refusal(format!(
@@ -226,17 +222,17 @@ impl Interpreter {
         }
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr).spawn().map_err(cannot)?;
         drop(command);
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         let stdout = child.stdout.take().expect("standard output is a pipe");
         for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
             match line.split_once(' ') {
                 Some(("phase", phase)) => progress.phase(phase),
-                Some(("note", note)) => told.push(note.to_owned()),
+                Some(("note", note)) => messages.push(note.to_owned()),
                 _ => {}
             }
         }
         let status = child.wait().map_err(cannot)?;
         output.finish();
-        Ok((status, told))
+        Ok((status, messages))
     }
 }

@@ -55,7 +55,7 @@ struct InputShown {
 /// Runs the subcommand.
 pub fn main(arguments: &ArchiveList) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
-    let contents = Contents::of(&named.open()?, named.path.display().to_string());
+    let contents = Contents::from_archive(&named.open()?, named.path.display().to_string());
     if arguments.json {
         render::print_json(&contents)?;
     } else {
@@ -65,7 +65,7 @@ pub fn main(arguments: &ArchiveList) -> Result<u8> {
 }
 
 impl Contents {
-    fn of(archive: &Archive, path: String) -> Self {
+    fn from_archive(archive: &Archive, path: String) -> Self {
         let live = archive.live();
         let all = archive.entries().count();
         let damaged = archive.entries().filter(Option::is_none).count();
@@ -83,12 +83,12 @@ impl Contents {
             contexts,
             superseded: all - damaged - live.len(),
             damaged,
-            entries: live.iter().filter(|entry| entry.kind() != Kind::Context).map(EntryShown::of).collect(),
+            entries: live.iter().filter(|entry| entry.kind() != Kind::Context).map(EntryShown::from_entry).collect(),
         }
     }
 
     fn page(&self) -> String {
-        let state = if self.is_whole { "whole" } else { "not whole; snapboot archive verify says more" };
+        let state = if self.is_whole { "whole" } else { "damaged; snapboot archive verify says where" };
         let mut facts = vec![
             ("archive", self.archive.clone()),
             ("state", state.to_owned()),
@@ -122,7 +122,7 @@ impl Contents {
 }
 
 impl EntryShown {
-    fn of(entry: &Entry<'_>) -> Self {
+    fn from_entry(entry: &Entry<'_>) -> Self {
         let inputs = entry.inputs().map(|row| InputShown {
             kind: row.kind_name(),
             name: text(entry.name_of(&row)),

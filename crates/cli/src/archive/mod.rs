@@ -37,7 +37,7 @@ impl Named {
         if !metadata.is_dir() {
             return Ok(Named { root: root_above(&absolute), path: absolute });
         }
-        let path = place(&Application::at(&absolute))?;
+        let path = place(&Application::in_directory(&absolute))?;
         if !path.exists() {
             return Err(Failure::refusal(format!(
                 "the archive of the program in {} should be at {}, but there is none: it has not been booted with Snapboot yet, or \
@@ -62,8 +62,8 @@ fn place(application: &Application) -> Result<PathBuf> {
     }
     application.place(variable("XDG_CACHE_HOME").as_deref(), variable("HOME").as_deref()).ok_or_else(|| {
         Failure::refusal(
-            "there is neither a directory tmp in the program's nor HOME or XDG_CACHE_HOME in the environment, so it cannot be told \
-             where its archive is. Name the file.",
+            "there is neither a directory tmp in the program's nor HOME or XDG_CACHE_HOME in the environment, so Snapboot cannot find \
+             its archive. Name the file.",
         )
     })
 }
@@ -71,7 +71,7 @@ fn place(application: &Application) -> Result<PathBuf> {
 /// The program of an archive in its tmp/cache.
 fn root_above(path: &Path) -> Option<PathBuf> {
     let root = path.ancestors().nth(3)?;
-    (Application::at(root).place(None, None)? == path).then(|| root.to_owned())
+    (Application::in_directory(root).place(None, None)? == path).then(|| root.to_owned())
 }
 
 /// The failure for an unusable archive: status 2, or 1 if it is damaged.

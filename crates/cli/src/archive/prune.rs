@@ -11,8 +11,8 @@ use crate::render;
 /// Runs the subcommand.
 pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
-    let progress = Progress::start(arguments.telling.quiet);
-    progress.phase(format!("writing {} anew", named.path.display()));
+    let progress = Progress::start(arguments.verbosity.quiet);
+    progress.phase(format!("writing {} again", named.path.display()));
     let bound = match arguments.max {
         Some(megabytes) => megabytes << 20,
         None => archive::bound(std::env::var_os("SNAPBOOT_ARCHIVE_MAX").as_deref())
@@ -20,7 +20,7 @@ pub fn main(arguments: &ArchivePrune) -> Result<u8> {
     };
     let done = archive::prune(&named.path, named.root.as_deref(), bound).map_err(refusal)?;
     progress.stop();
-    if arguments.telling.quiet {
+    if arguments.verbosity.quiet {
         return Ok(0);
     }
     render::print(&format!(

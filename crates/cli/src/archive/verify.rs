@@ -13,7 +13,7 @@ use crate::render;
 pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
     let archive = named.open()?;
-    let progress = Progress::start(arguments.telling.quiet);
+    let progress = Progress::start(arguments.verbosity.quiet);
     let (all, mut whole, mut damaged) = (archive.entries().count(), 0, Vec::new());
     let mut decoder = Decoder::default();
     for (number, entry) in archive.entries().enumerate() {
@@ -41,13 +41,13 @@ pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
     }
     if !wrong.is_empty() {
         return Err(Failure::failed(format!(
-            "{}: {}. A writer was killed, or the file was damaged on its way. Boots use what is whole, and the next one \
-             that stores something mends it; snapboot archive prune does it now.",
+            "{}: {}. A writer was killed, or the file was damaged on its way. Boots use the entries that are whole, and the next boot \
+             that stores something repairs the file; snapboot archive prune repairs it now.",
             named.path.display(),
             wrong.join("; ")
         )));
     }
-    if arguments.telling.quiet {
+    if arguments.verbosity.quiet {
         return Ok(0);
     }
     render::print(&format!(

@@ -35,7 +35,7 @@ pub enum ArchiveAction {
 #[command(override_usage = "snapboot archive build [-o FILE] [DIR...] [-- COMMAND [ARG...]]")]
 pub struct ArchiveBuild {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// Where to write the archive. Default: where the program's boots look for it (SNAPBOOT_ARCHIVE, `tmp/cache/snapboot.archive`
     /// of the program, or the store).
@@ -69,7 +69,7 @@ pub struct ArchiveList {
 #[derive(Debug, Args)]
 pub struct ArchiveVerify {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The archive, or the directory of its program.
     #[arg(value_name = "ARCHIVE")]
@@ -80,7 +80,7 @@ pub struct ArchiveVerify {
 #[derive(Debug, Args)]
 pub struct ArchivePrune {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The archive, or the directory of its program.
     #[arg(value_name = "ARCHIVE")]

@@ -35,7 +35,7 @@ Examples:
 )]
 pub struct Explain {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// How many starts of each kind count.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -137,7 +137,7 @@ pub struct Freeze {
 
     /// How long the image may be used, as in `12h` or `7d`. Afterwards COMMAND runs the ordinary way until you freeze again, and
     /// get another memory layout and hash seed. Default: for ever.
-    #[arg(long, value_name = "DURATION", value_parser = image_file::rotation::duration)]
+    #[arg(long, value_name = "DURATION", value_parser = image_file::rotation::parse_duration)]
     pub max_age: Option<Duration>,
 
     /// How many starts the image may be used for. The file IMAGE.thaws counts them, and must stay beside the image. Where it cannot
@@ -152,7 +152,7 @@ pub struct Freeze {
     pub guards: Vec<OsString>,
 
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// Print the outcome as JSON: `outcome` (written, refused, failed) and `settings` (the project's file); of an image `image`,
     /// `size` (bytes), `took` and `thaws_in` (seconds), `preloaded`, `files`, `learnt`, `left_out`, `depends`, `warnings`; of a

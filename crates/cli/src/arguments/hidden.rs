@@ -46,3 +46,8 @@ pub struct Manual {
     /// Where to write them.
     pub directory: PathBuf,
 }
+
+/// What tests and tools start: prints tables of the program as JSON.
+#[derive(Debug, Args)]
+#[command(hide = true)]
+pub struct Tables {}

@@ -13,7 +13,7 @@ use clap::{Args, CommandFactory, Parser, ValueHint};
 pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrune, ArchiveVerify};
 pub use explain::{Explain, Kind as StartKind};
 pub use freeze::{Cpu, Freeze};
-pub use hidden::{Confined, Manual, Reference, Traced, Watched};
+pub use hidden::{Confined, Manual, Reference, Tables, Traced, Watched};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -80,6 +80,7 @@ pub enum Subcommand {
     Completion(Completion),
     Manual(Manual),
     Reference(Reference),
+    Tables(Tables),
     Confined(Confined),
     Watched(Watched),
     Traced(Traced),
@@ -95,14 +96,14 @@ pub struct Quiet {
 
 /// Make images again, each with its own options and command, from the same directory.
 ///
-/// The new image has what made the old one stale: an upgraded library, an edited source. Variables count as they are now. Where a
+/// The new image contains what has changed since the old one was made: an upgraded library, an edited source. Variables count as they are now. Where a
 /// variable that the old image depends on has another value, nothing is made, and the message names it.
 ///
 /// Exit status: 0 when all were made, else that of the last one that was not (see `snapboot freeze --help`).
 #[derive(Debug, Args)]
 pub struct Refreeze {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The images.
     #[arg(value_name = "IMAGE", required = true)]
@@ -122,8 +123,8 @@ pub struct Refreeze {
 /// SNAPBOOT_ARCHIVE_LOOKUPS=off without look-ups of features and modules, SNAPBOOT_ARCHIVE_DATA=off without parsed data files. For
 /// Ruby, SNAPBOOT_ARCHIVE_GEMS=off does without what RubyGems and Bundler find out. For Python there are SNAPBOOT_ARCHIVE_PATTERNS=off
 /// (compiled regular expressions), SNAPBOOT_ARCHIVE_METADATA=off (entry points of installed distributions),
-/// SNAPBOOT_ARCHIVE_COLLECTOR=off (no garbage collection while modules are imported), SNAPBOOT_ARCHIVE_EXIT=off (a shorter end of the
-/// process) and SNAPBOOT_ARCHIVE_HEAP=off (small objects in huge pages).
+/// SNAPBOOT_ARCHIVE_COLLECTOR=off (no garbage collection while modules are imported) and SNAPBOOT_ARCHIVE_EXIT=off (a shorter end of
+/// the process).
 ///
 /// IMAGE runs that image, also where the kernel refuses to execute it: on a file system mounted noexec, or when the file is not
 /// executable.
@@ -134,7 +135,7 @@ pub struct Refreeze {
 pub struct Run {
     /// How large all images of the store may be together, as in 500M or 2G. Those that were used longest ago go first. Default:
     /// SNAPBOOT_STORE_SIZE, or else 2G.
-    #[arg(long, value_name = "SIZE", value_parser = store::limits::parse)]
+    #[arg(long, value_name = "SIZE", value_parser = store::eviction::parse)]
     pub store_size: Option<u64>,
 
     /// Start the ordinary way, with the boot archive alone: no image is used, and none is made.
@@ -162,7 +163,7 @@ pub struct Run {
 #[derive(Debug, Args)]
 pub struct Install {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// Put the link where the command is, for those who start it by its path, and keep the command in a folder `.snapboot` beside
     /// it. An upgrade replaces the link: install the command again then. Refused where others can start the command but could not
@@ -179,7 +180,7 @@ pub struct Install {
 #[derive(Debug, Args)]
 pub struct Uninstall {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The commands: names as `snapboot list` shows them, or paths of links.
     #[arg(value_name = "COMMAND", required = true)]
@@ -215,7 +216,7 @@ pub struct ShellEnv {
 #[derive(Debug, Args)]
 pub struct Enable {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -226,7 +227,7 @@ pub struct Enable {
 #[derive(Debug, Args)]
 pub struct Disable {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -262,7 +263,7 @@ pub struct Inspect {
 #[derive(Debug, Args)]
 pub struct Verify {
     #[command(flatten)]
-    pub telling: Quiet,
+    pub verbosity: Quiet,
 
     /// The image to check.
     pub image: PathBuf,

@@ -151,7 +151,7 @@ fn pagemap() -> Line {
         "pagemap",
         present,
         "readable: only pages that differ are written",
-        "/proc/self/pagemap does not tell which pages are present, so memory cannot be captured",
+        "/proc/self/pagemap does not show which pages are present, so memory cannot be captured",
     )
 }
 
@@ -194,14 +194,14 @@ fn temporary_directory() -> Line {
     let shown = directory.display();
     if !directory.is_dir() {
         let said =
-            format!("{shown} (TMPDIR) is not there, and programs that boot may want it: make it, or unset TMPDIR");
+            format!("{shown} (TMPDIR) does not exist, and programs that boot may need it: make it, or unset TMPDIR");
         return Line::new("temporary", State::Note, said);
     }
     if access(&directory, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         return Line::new(
             "temporary",
             State::Note,
-            format!("{shown} cannot be written, and programs that boot may want to"),
+            format!("{shown} cannot be written, and programs that boot may need to"),
         );
     }
     if is_noexec(&directory) {
@@ -215,7 +215,8 @@ fn temporary_directory() -> Line {
 fn store() -> Line {
     let variable = |name| std::env::var_os(name).filter(|value| Path::new(value).is_absolute()).map(PathBuf::from);
     let Some(cache) = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache"))) else {
-        let said = "neither XDG_CACHE_HOME nor HOME is set: archives need a directory tmp in the program's, or SNAPBOOT_ARCHIVE";
+        let said = "neither XDG_CACHE_HOME nor HOME is set: a boot archive is kept only for an application with a directory tmp, or in the file that \
+                    SNAPBOOT_ARCHIVE names";
         return Line::new("store", State::Note, said);
     };
     let store = cache.join("snapboot");
@@ -229,7 +230,7 @@ fn store() -> Line {
         let why = if is_there {
             "cannot be written".to_owned()
         } else {
-            format!("is not there, and {above} cannot be written")
+            format!("does not exist, and {above} cannot be written")
         };
         return Line::new(
             "store",

@@ -10,8 +10,8 @@ use installation::Installation;
 use serde::Serialize;
 
 use crate::arguments::Check;
+use crate::inspect::why::unknown_on_stale;
 use crate::render::{print, print_json};
-use crate::why::unknown_on_stale;
 use crate::FAILED;
 
 /// The verdict of a line.
@@ -54,7 +54,7 @@ pub fn main(arguments: &Check) -> Result<u8> {
     let mut lines = host::lines();
     lines.extend(watching::lines());
     lines.push(installation());
-    lines.extend(unknown_on_stale().map(|reason| Line::new(on_stale::NAME, State::Note, reason)));
+    lines.extend(unknown_on_stale().map(|unknown| Line::new(on_stale::NAME, State::Note, unknown.to_string())));
     lines.extend(interpreters::lines());
     let usable = lines.iter().all(|line| line.state != State::No);
     if arguments.json {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use failure::Result;
 use freeze::watch_trial;
 
 use super::{Line, State};
@@ -11,19 +12,19 @@ pub fn lines() -> Vec<Line> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let scope = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok();
     let trial = watch_trial();
-    let refused = trial.as_ref().err().map(|failure| failure.message.clone());
-    vec![recorder(refused.clone()), seccomp(&status, refused.is_none()), ptrace(scope.as_deref(), &status)]
+    let is_permitted = trial.is_ok();
+    vec![recorder(trial), seccomp(&status, is_permitted), ptrace(scope.as_deref(), &status)]
 }
 
 /// Tries the whole mechanism.
-fn recorder(refused: Option<String>) -> Line {
-    match refused {
-        None => Line::new(
+fn recorder(trial: Result<()>) -> Line {
+    match trial {
+        Ok(()) => Line::new(
             "recorder",
             State::Yes,
             "tried: a boot can be watched (seccomp user notifications, process_vm_readv)",
         ),
-        Some(reason) => Line::new("recorder", State::No, format!("tried: {reason}")),
+        Err(failure) => Line::new("recorder", State::No, format!("tried: {failure}")),
     }
 }
 
@@ -48,7 +49,9 @@ fn seccomp(status: &str, is_permitted: bool) -> Line {
     Line::new(
         "seccomp",
         State::Note,
-        format!("{filters} {whose}, and may be what is in the way; podman's and Docker's default is not"),
+        format!(
+            "{filters} {whose}, and may forbid what freezing needs; the default filters of podman and Docker do not"
+        ),
     )
 }
 
@@ -69,7 +72,8 @@ fn ptrace(scope: Option<&str>, status: &str) -> Line {
         Some(scope) => Line::new(
             "ptrace",
             State::Note,
-            format!("kernel.yama.ptrace_scope={scope} forbids to read the memory of children: freeze as root, or set it to 1 (3 stays until the next boot of the machine)"),
+            format!("kernel.yama.ptrace_scope={scope} forbids reading the memory of children: freeze as root, or set it to 1 (3 stays \
+                until the next boot of the machine)"),
         ),
     }
 }

@@ -1,8 +1,10 @@
-//! The definition of the command line in other forms: shell completion, manual pages, the reference of commands.
+//! The definition of the command line in other forms: shell completion, manual pages, the reference of commands. Also
+//! tables of the program, for tests and documents.
 
 mod completion;
 mod manual;
 mod reference;
+mod tables;
 
 use clap::{Command, CommandFactory};
 
@@ -11,6 +13,7 @@ use crate::arguments::Arguments;
 pub use completion::main as completion;
 pub use manual::main as manual;
 pub use reference::main as reference;
+pub use tables::main as tables;
 
 /// The command line without hidden parts.
 fn visible() -> Command {

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 
 use explain::{Advice, Kind, Node, Start};
 use freeze::Written;
+use image_file::info::{LeftOut, WhyLeftOut};
 use regex::Regex;
 use runtime::{resolve, search_path};
 
-use super::trial::{self, Trial};
+use super::same::Comparison;
+use super::trial::{self, Obstacle, Trial};
 use super::Tried;
 use crate::human;
 
@@ -21,8 +23,8 @@ const WORTH_RUNNING: f64 = 0.9;
 /// The maximum number of pieces of one sort.
 const MAX: usize = 5;
 
-/// Advice after the command was frozen and has thawed. `silent`: output that such a start omits.
-pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Advice> {
+/// Advice after the command was frozen and has thawed. `same`: what it omits of an ordinary start's output.
+pub fn frozen(ordinary: &Start, tried: &Tried, same: Comparison) -> Vec<Advice> {
     let Tried { trial, written, thawed } = tried;
     let (before, after) = (ordinary.root.seconds, thawed.root.seconds);
     let mut advice = Vec::new();
@@ -37,7 +39,10 @@ pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Ad
         0 => String::new(),
         count => format!(" It holds {} that a run with these arguments has loaded later.", human::count(count, "file")),
     };
-    let silent = silent.map_or(String::new(), |silent| format!(" {silent}"));
+    let silent = match same {
+        Comparison::Same => String::new(),
+        omits => format!(" {omits}"),
+    };
     let text = took + &learnt + &silent;
     advice.push(if after < before * WORTHWHILE {
         Advice {
@@ -50,10 +55,10 @@ pub fn frozen(ordinary: &Start, tried: &Tried, silent: Option<String>) -> Vec<Ad
     } else {
         Advice { text, ..worded("Freezing gains little here", None) }
     });
-    let minded = written
-        .warnings
-        .iter()
-        .map(|warning| Advice { remedy: withheld(warning, trial), ..worded("Mind this of the image", Some(warning)) });
+    let minded = written.warnings.iter().map(|warning| Advice {
+        remedy: withheld(warning, trial),
+        ..worded("What to know about the image", Some(warning))
+    });
     // Problems with a remedy come first: they may be why an image holds little.
     let (mended, noted): (Vec<Advice>, Vec<Advice>) = minded.partition(|advice| advice.remedy.is_some());
     advice.extend(mended);
@@ -101,12 +106,15 @@ pub fn archived(
     })
 }
 
-/// Advice for a command that cannot be frozen: the reasons, with sentence and place.
-pub fn refused(reasons: &[(String, Option<String>)], trial: &Trial) -> Vec<Advice> {
-    let one = |(reason, place): &(String, Option<String>)| Advice {
-        place: place.clone().or_else(|| place_in(reason)),
-        remedy: withheld(reason, trial),
-        ..worded("This stands in the way of freezing it", Some(reason))
+/// Advice for a command that cannot be frozen.
+pub fn refused(reasons: &[Obstacle], trial: &Trial) -> Vec<Advice> {
+    let one = |obstacle: &Obstacle| {
+        let text = obstacle.to_string();
+        Advice {
+            place: obstacle.place().map(str::to_owned).or_else(|| place_in(&text)),
+            remedy: withheld(&text, trial),
+            ..worded("This stands in the way of freezing it", Some(&text))
+        }
     };
     reasons.iter().map(one).collect()
 }
@@ -139,15 +147,17 @@ pub fn ordinary(words: &[OsString], start: &Start) -> Vec<Advice> {
 
 /// Modules of training runs that an image must not hold, if they take time; a module left out only because of its imports is not named.
 fn left_out(thawed: &Start, written: &Written) -> Vec<Advice> {
-    let roots =
-        written.left_out.iter().filter(|(_, why)| !why.starts_with("imports ") && !why.starts_with("requires "));
+    let roots = written.left_out.iter().filter(|left| left.why.loads().is_none());
     let mut advice: Vec<Advice> = roots
-        .filter_map(|(name, why)| {
+        .filter_map(|LeftOut { name, why }| {
             let seconds = seconds_of(&thawed.root, name);
-            (seconds >= thawed.root.seconds * WORTH / 5.0).then(|| Advice {
-                place: place_in(why),
-                saves: Some(seconds),
-                ..worded(&format!("{name} is left to each start"), Some(&format!("It {why}.")))
+            (seconds >= thawed.root.seconds * WORTH / 5.0).then(|| {
+                let text = format!("It {why}.");
+                Advice {
+                    place: place_in(&text),
+                    saves: Some(seconds),
+                    ..worded(&format!("{name} is left to each start"), Some(&text))
+                }
             })
         })
         .collect();
@@ -193,19 +203,15 @@ fn add_loaded<'a>(above: &'a Node, least: f64, left: &BTreeSet<&str>, loaded: &m
 
 /// Names of modules that must be left to each start, and of modules that load them. Those that only print are compared instead (see
 /// [`super::same`]).
-fn standing_in_the_way(left_out: &[(String, String)]) -> BTreeSet<&str> {
-    let whys: HashMap<&str, &str> = left_out.iter().map(|(name, why)| (name.as_str(), why.as_str())).collect();
-    let loaded_by = |why: &&str| why.strip_prefix("imports ").or(why.strip_prefix("requires ")).map(str::to_owned);
+fn standing_in_the_way(left_out: &[LeftOut]) -> BTreeSet<&str> {
+    let whys: HashMap<&str, &WhyLeftOut> = left_out.iter().map(|left| (left.name.as_str(), &left.why)).collect();
     let only_prints = |name: &str| {
-        let mut name = name.to_owned();
+        let mut name = name;
         for _ in 0..=whys.len() {
-            match whys.get(name.as_str()) {
-                Some(&"prints") => return true,
-                Some(why) => match loaded_by(why) {
-                    Some(next) => name = next,
-                    None => return false,
-                },
-                None => return false,
+            match whys.get(name) {
+                Some(WhyLeftOut::Prints) => return true,
+                Some(WhyLeftOut::Imports(next) | WhyLeftOut::Requires(next)) => name = next,
+                Some(WhyLeftOut::Other(_)) | None => return false,
             }
         }
         false
@@ -295,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_secret_in_the_way_is_withheld() {
-        let trial = Trial::of(&["/bin/sh".into()]).unwrap();
+        let trial = Trial::new(&["/bin/sh".into()]).unwrap();
         let typed = withheld("it is withheld; make it an input, with --env TOKEN; or --withhold TOKEN", &trial);
         assert_eq!(typed.as_deref(), Some("snapboot freeze --withhold TOKEN -- /bin/sh"));
         assert_eq!(withheld("have the rest taken for unset with --withhold NAME, or --withhold '*'", &trial), None);
@@ -321,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_loads_only_what_prints_may_be_tried() {
-        let why = |name: &str, why: &str| (name.to_owned(), why.to_owned());
+        let why = |name: &str, why: &str| LeftOut::from((name.to_owned(), why.to_owned()));
         let left = [
             why("a", "imports b"),
             why("b", "prints"),

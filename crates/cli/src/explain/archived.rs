@@ -1,9 +1,10 @@
 //! A start with the boot archive, if one is possible.
 
 use std::ffi::OsString;
+use std::fmt;
 
-use explain::{Measurement, Start, Subject};
-use failure::Result;
+use explain::{Measurement, NoArchive, Start, Subject};
+use failure::{Failure, Result};
 use installation::Installation;
 use runtime::{language_of, locate, search_path, Language};
 use store::command::BootArchive;
@@ -12,47 +13,72 @@ use crate::arguments::Explain;
 use crate::ordinary;
 use crate::progress::Progress;
 
-/// Measures one, in an archive of its own that is filled first. Otherwise returns the reason, a sentence. `ordinary`: the ordinary start of
-/// the same command, if there is one.
+/// Why there is no start with the boot archive to show. In words, a sentence.
+pub enum NoStart {
+    /// SNAPBOOT_ARCHIVE is off.
+    Off,
+    /// Its Python ignores what switches the archive on.
+    Isolated,
+    /// Its runtime has none.
+    OtherRuntime,
+    /// Its events could not be recorded.
+    Unrecorded,
+    /// It has no archive.
+    NoArchive(NoArchive),
+    /// It cannot be measured.
+    Failed(Failure),
+}
+
+impl fmt::Display for NoStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            NoStart::Off => "SNAPBOOT_ARCHIVE=off switches it off",
+            NoStart::Isolated => {
+                "its Python ignores its environment or site (-I, -E, -S), by which snapboot run switches it on"
+            }
+            NoStart::OtherRuntime => "its runtime has none",
+            NoStart::Unrecorded => "the process could not record what it does",
+            NoStart::NoArchive(why) => &why.to_string(),
+            NoStart::Failed(failure) => &failure.message,
+        };
+        write!(f, "There is no start with the boot archive to show: {}.", why.trim_end_matches('.'))
+    }
+}
+
+/// Measures one, in an archive of its own that is filled first. `ordinary`: the ordinary start of the same command, if there is one.
 pub fn measure(
     words: &[OsString],
     ordinary: Option<&Start>,
     arguments: &Explain,
     progress: &Progress,
-) -> Result<std::result::Result<Start, String>> {
+) -> Result<std::result::Result<Start, NoStart>> {
     if let Some(why) = inapplicable(words)? {
-        return Ok(Err(none(why)));
+        return Ok(Err(why));
     }
     if ordinary.is_some_and(|start| start.root.detail.is_some()) {
-        return Ok(Err(none("what it does could not be noted from within")));
+        return Ok(Err(NoStart::Unrecorded));
     }
     let mut subject = Subject::archived(words, &Installation::find()?)?;
     subject.allow_failure = arguments.allow_failure;
-    let measurement = Measurement { runs: arguments.runs, tell: &|text: &str| progress.phase(text) };
+    let measurement = Measurement { runs: arguments.runs, report: &|text: &str| progress.phase(text) };
     // An error here must not hide the other starts.
     let start = match subject.fill(&measurement) {
-        Ok(Some(why)) => return Ok(Err(none(&why))),
+        Ok(Some(why)) => return Ok(Err(NoStart::NoArchive(why))),
         Ok(None) => subject.measure(&measurement),
         Err(failure) => Err(failure),
     };
-    Ok(start.map_err(|failure| none(&failure.message)))
-}
-
-fn none(why: &str) -> String {
-    format!("There is no start with the boot archive to show: {}.", why.trim_end_matches('.'))
+    Ok(start.map_err(NoStart::Failed))
 }
 
 /// Why no start of the command has an archive, as far as that is known without one.
-fn inapplicable(words: &[OsString]) -> Result<Option<&'static str>> {
+fn inapplicable(words: &[OsString]) -> Result<Option<NoStart>> {
     if std::env::var_os("SNAPBOOT_ARCHIVE").is_some_and(|value| value == "off") {
-        return Ok(Some("SNAPBOOT_ARCHIVE=off switches it off"));
+        return Ok(Some(NoStart::Off));
     }
     let program = locate(&words[0], &search_path())?;
     Ok(match (ordinary::archive_of(&program, words, None), language_of(words)) {
-        (BootArchive::None, Some(Language::Python)) => {
-            Some("its Python ignores its environment or site (-I, -E, -S), by which snapboot run switches it on")
-        }
-        (BootArchive::None, _) => Some("its runtime has none"),
+        (BootArchive::None, Some(Language::Python)) => Some(NoStart::Isolated),
+        (BootArchive::None, _) => Some(NoStart::OtherRuntime),
         _ => None,
     })
 }

@@ -19,7 +19,7 @@ static CAME: AtomicI32 = AtomicI32::new(0);
 
 /// Creates the folder, and all later temporary folders of this process in it. Call once.
 pub fn make() -> Result<TempDir> {
-    let failed = |error| Failure::io("make a folder in", &std::env::temp_dir(), &error);
+    let failed = |error| Failure::io("make a directory in", &std::env::temp_dir(), &error);
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = FOLDER.get_or_init(|| folder.path().to_owned());
     // Fails only if another folder was already set.

@@ -22,11 +22,12 @@ use crate::arguments::Explain;
 use crate::human;
 use crate::progress::Progress;
 use crate::{render, run};
-use trial::{Outcome, Trial};
+use same::Comparison;
+use trial::{Obstacle, Outcome, Trial};
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
-    let progress = Progress::still(arguments.telling.quiet);
+    let progress = Progress::still(arguments.verbosity.quiet);
     let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
     if !arguments.start.is_empty() && (commands.len() < 2 || arguments.start.len() > 2) {
@@ -119,7 +120,7 @@ fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progres
     for (place, words) in commands.iter().enumerate() {
         // One kind applies to both.
         let kind = arguments.start.get(place).or(arguments.start.last()).copied();
-        starts.push(one::of(words, kind, arguments, progress)?);
+        starts.push(one::start(words, kind, arguments, progress)?);
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);
@@ -142,7 +143,7 @@ fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Resu
         true => (None, None),
         false => match archived::measure(words, Some(&ordinary), arguments, progress)? {
             Ok(start) => (Some(start), None),
-            Err(why) => (None, Some(why)),
+            Err(why) => (None, Some(why.to_string())),
         },
     };
     let best = match arguments.no_freeze {
@@ -166,13 +167,13 @@ struct Best {
 
 /// Makes a trial freeze of a command, and another one with the modules that its thaw still loads, so that the advice was tried.
 fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Progress) -> Result<Best> {
-    let first = match tried(Trial::of(words)?, arguments, progress)? {
+    let first = match tried(Trial::new(words)?, arguments, progress)? {
         Ok(first) => first,
         Err(advice) => return Ok(Best { thawed: None, advice }),
     };
     let more = advice::still_loaded(&first);
     if more.is_empty() {
-        return Ok(Best { advice: advice::frozen(ordinary, &first, None), thawed: Some(first.thawed) });
+        return Ok(Best { advice: advice::frozen(ordinary, &first, Comparison::Same), thawed: Some(first.thawed) });
     }
     let why_not = match tried(first.trial.preloading(more.clone())?, arguments, progress)? {
         Err(reasons) => reasons.into_iter().map(|reason| reason.text).collect::<Vec<_>>().join(" "),
@@ -180,13 +181,11 @@ fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Pr
             "A start of such an image was tried, and takes as long.".to_owned()
         }
         Ok(second) => match same::compare(words, &second.trial.started())? {
-            Ok(silent) => {
-                return Ok(Best { advice: advice::frozen(ordinary, &second, silent), thawed: Some(second.thawed) })
-            }
-            Err(differs) => differs,
+            Comparison::Differs => Comparison::Differs.to_string(),
+            same => return Ok(Best { advice: advice::frozen(ordinary, &second, same), thawed: Some(second.thawed) }),
         },
     };
-    let mut advice = advice::frozen(ordinary, &first, None);
+    let mut advice = advice::frozen(ordinary, &first, Comparison::Same);
     advice.push(advice::not_loaded(&more, &why_not));
     Ok(Best { thawed: Some(first.thawed), advice })
 }
@@ -204,7 +203,7 @@ fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::
         Outcome::Refused(reasons) => Err(advice::refused(&reasons, &trial)),
         Outcome::Written(written) => match thawed(&trial, arguments, progress) {
             Ok(thawed) => Ok(Tried { trial, written, thawed }),
-            Err(failure) => Err(advice::refused(&[(failure.message, None)], &trial)),
+            Err(failure) => Err(advice::refused(&[Obstacle::Failed(failure)], &trial)),
         },
     })
 }
@@ -219,7 +218,7 @@ fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Sta
 
 fn measure(mut subject: Subject, arguments: &Explain, progress: &Progress) -> Result<Start> {
     subject.allow_failure = arguments.allow_failure;
-    subject.measure(&Measurement { runs: arguments.runs, tell: &|text: &str| progress.phase(text) })
+    subject.measure(&Measurement { runs: arguments.runs, report: &|text: &str| progress.phase(text) })
 }
 
 /// CPU and kernel.

@@ -13,7 +13,7 @@ use crate::human;
 use crate::progress::Progress;
 
 /// Measures the start, or takes it from a report. `kind`: None for the usual one.
-pub fn of(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, progress: &Progress) -> Result<Start> {
+pub fn start(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, progress: &Progress) -> Result<Start> {
     if let Some(report) = saved(words) {
         return of_report(report, kind, words);
     }
@@ -31,8 +31,10 @@ pub fn of(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, prog
     let ordinary = || measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress);
     match kind {
         None | Some(StartKind::Ordinary) => ordinary(),
-        Some(StartKind::Archive) => archived::measure(words, None, arguments, progress)?.map_err(Failure::refusal),
-        Some(StartKind::Thawed) => match tried(Trial::of(words)?, arguments, progress)? {
+        Some(StartKind::Archive) => {
+            archived::measure(words, None, arguments, progress)?.map_err(|why| Failure::refusal(why.to_string()))
+        }
+        Some(StartKind::Thawed) => match tried(Trial::new(words)?, arguments, progress)? {
             Ok(tried) => Ok(tried.thawed),
             Err(advice) => {
                 let reasons: Vec<_> = advice.into_iter().map(|advice| advice.text).collect();
@@ -49,14 +51,14 @@ fn of_report(report: Report, kind: Option<StartKind>, words: &[OsString]) -> Res
         Some(StartKind::Archive) => WITH_ARCHIVE.to_owned(),
         Some(StartKind::Thawed) => "thawed".to_owned(),
     };
-    let told: Vec<String> = report.starts.iter().map(|start| start.title.clone()).collect();
+    let titles: Vec<String> = report.starts.iter().map(|start| start.title.clone()).collect();
     report.starts.into_iter().find(|start| start.title == title).ok_or_else(|| {
         let why = report.no_archive.filter(|_| kind == Some(StartKind::Archive)).unwrap_or_default();
         Failure::refusal(format!(
-            "{} should tell of a start that is {title}, and tells of {}: {}. {why}",
+            "{} should have a start that is {title}, but it has {}: {}. {why}",
             words[0].display(),
-            human::count(told.len(), "start"),
-            told.join(", ")
+            human::count(titles.len(), "start"),
+            titles.join(", ")
         ))
     })
 }

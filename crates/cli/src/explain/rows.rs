@@ -25,7 +25,7 @@ pub struct Row {
 
 /// The lines of a tree. Parts that take less than `least` (s) are folded into one line of their parent. Modules and features are sorted by
 /// cost, all other parts by time.
-pub fn of(root: &Node, least: f64) -> Vec<Row> {
+pub fn lines(root: &Node, least: f64) -> Vec<Row> {
     let mut rows = Vec::new();
     add(root, 0, least, &mut rows);
     rows
@@ -170,7 +170,7 @@ pub mod tests {
         let part = |name: &str, seconds| node(name, Kind::Body, seconds, vec![]);
         let main =
             node("__main__", Kind::Main, 10.0, vec![part("a", 1.0), part("b", 0.2), part("c", 5.0), part("d", 0.2)]);
-        let rows = of(&node("process", Kind::Process, 11.0, vec![main]), 0.5);
+        let rows = lines(&node("process", Kind::Process, 11.0, vec![main]), 0.5);
         let names: Vec<_> = rows.iter().map(|row| (row.depth, row.name.as_str(), row.seconds)).collect();
         assert_eq!(
             names,

@@ -1,6 +1,7 @@
 //! Checks before an image is advised whether its start does what an ordinary one does: its output, and its exit status.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::os::unix::process::CommandExt;
@@ -19,26 +20,48 @@ struct Said {
     errors: Vec<u8>,
 }
 
-/// Compares a start of the image `thawed` with one of `ordinary`. Returns in words what it omits on standard error, or how it differs. Two
-/// ordinary starts that differ from each other show nothing.
-pub fn compare(ordinary: &[OsString], thawed: &[OsString]) -> Result<std::result::Result<Option<String>, String>> {
+/// How a start of an image compares with an ordinary one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// It does the same.
+    Same,
+    /// It omits this many lines on standard error.
+    Silent(usize),
+    /// It prints something else, or ends differently.
+    Differs,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Comparison::Same => f.write_str("A start of such an image does the same."),
+            Comparison::Silent(lines) => write!(
+                f,
+                "An ordinary start writes {} to standard error, and a start from the image does not: code that the freeze loads printed \
+                 them, once, during the freeze.",
+                human::count(*lines, "line")
+            ),
+            Comparison::Differs => {
+                f.write_str("A start of such an image was tried, and prints something else or ends differently.")
+            }
+        }
+    }
+}
+
+/// Compares a start of the image `thawed` with one of `ordinary`. Two ordinary starts that differ from each other show nothing.
+pub fn compare(ordinary: &[OsString], thawed: &[OsString]) -> Result<Comparison> {
     let (one, other) = (said(ordinary)?, said(thawed)?);
     if (one.status, &one.output) != (other.status, &other.output) {
         let again = said(ordinary)?;
         if (one.status, &one.output) == (again.status, &again.output) {
-            return Ok(Err(
-                "A start of such an image was tried, and prints something else or ends differently.".to_owned()
-            ));
+            return Ok(Comparison::Differs);
         }
     }
     let lines = |said: &Said| said.errors.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count();
-    let silent = lines(&one).saturating_sub(lines(&other));
-    Ok(Ok((silent > 0).then(|| {
-        format!(
-            "An ordinary start writes {} to standard error that a start of the image does not: what is loaded prints that, once, when it is frozen.",
-            human::count(silent, "line")
-        )
-    })))
+    Ok(match lines(&one).saturating_sub(lines(&other)) {
+        0 => Comparison::Same,
+        silent => Comparison::Silent(silent),
+    })
 }
 
 fn said(words: &[OsString]) -> Result<Said> {
@@ -77,11 +100,12 @@ mod tests {
     #[test]
     fn what_differs_is_told() {
         let compared = |one: &str, other: &str| compare(&shell(one), &shell(other)).unwrap();
-        assert_eq!(compared("echo a", "echo a"), Ok(None));
-        assert!(compared("echo a", "echo b").is_err());
-        assert!(compared("exit 3", "exit 4").is_err());
-        assert!(compared("echo a; echo b >&2", "echo a").unwrap().unwrap().contains("1 line"));
+        assert_eq!(compared("echo a", "echo a"), Comparison::Same);
+        assert_eq!(compared("echo a", "echo b"), Comparison::Differs);
+        assert_eq!(compared("exit 3", "exit 4"), Comparison::Differs);
+        assert_eq!(compared("echo a; echo b >&2", "echo a"), Comparison::Silent(1));
+        assert!(Comparison::Silent(1).to_string().contains("1 line to standard error"));
         // A program that prints its process number differs from itself.
-        assert_eq!(compared("echo $$", "echo $$"), Ok(None));
+        assert_eq!(compared("echo $$", "echo $$"), Comparison::Same);
     }
 }

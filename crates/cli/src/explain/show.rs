@@ -147,12 +147,12 @@ fn differing(one: &Start, other: &Start, look: &Look) -> String {
 /// The parts of a start that cost most.
 fn tree(start: &Start, look: &Look) -> String {
     let least = if look.shows_all { 0.0 } else { start.root.seconds * LEAST };
-    let mut shown = rows::of(&start.root, least);
+    let mut shown = rows::lines(&start.root, least);
     let mut least = least;
     // A deep tree has more lines than anyone reads.
     while !look.shows_all && shown.len() > MAX_ROWS {
         least *= 1.25;
-        shown = rows::of(&start.root, least);
+        shown = rows::lines(&start.root, least);
     }
     let measuring = match start.overhead {
         overhead if overhead < 0.005 => "measuring took next to nothing of it".to_owned(),
@@ -241,7 +241,7 @@ fn advised(number: usize, advice: &Advice, look: &Look) -> String {
 /// The name of a sort of work.
 fn sort(kind: Kind) -> &'static str {
     match kind {
-        Kind::Process | Kind::Other => "measuring, not told apart",
+        Kind::Process | Kind::Other => "measuring, not broken down",
         Kind::Interpreter => "the interpreter's own start",
         Kind::Archive => "the archive's own start",
         Kind::Search => "path search",

@@ -1,11 +1,12 @@
 //! A trial freeze: into a folder that is removed afterwards, with a training run with the explained arguments.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use freeze::{FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
+use freeze::{Finding, FreezeOutcome, FreezeRequest, ProgramOutput, Step, Training, Written};
 use image_file::starts;
 use installation::Installation;
 use runtime::search_path;
@@ -32,15 +33,42 @@ pub struct Trial {
 pub enum Outcome {
     /// There is an image.
     Written(Box<Written>),
-    /// There is none, for these reasons: sentences, with the places in the program that are known.
-    Refused(Vec<(String, Option<String>)>),
+    /// There is none, for these reasons.
+    Refused(Vec<Obstacle>),
+}
+
+/// What stands in the way of a thawed start. In words, a sentence.
+pub enum Obstacle {
+    /// What a boot has or does.
+    Finding(Finding),
+    /// The freeze, or a start of its image, failed.
+    Failed(Failure),
+}
+
+impl Obstacle {
+    /// Its place in the program, if that is known.
+    pub fn place(&self) -> Option<&str> {
+        match self {
+            Obstacle::Finding(finding) => finding.opened_by.as_deref(),
+            Obstacle::Failed(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Obstacle::Finding(finding) => finding.fmt(f),
+            Obstacle::Failed(failure) => failure.fmt(f),
+        }
+    }
 }
 
 impl Trial {
     /// Splits a command line as the store does: a script or a module is frozen without its arguments, any other command as it is.
-    pub fn of(words: &[OsString]) -> Result<Trial> {
+    pub fn new(words: &[OsString]) -> Result<Trial> {
         let folder =
-            tempfile::tempdir().map_err(|error| Failure::io("make a folder in", &std::env::temp_dir(), &error))?;
+            tempfile::tempdir().map_err(|error| Failure::io("make a directory in", &std::env::temp_dir(), &error))?;
         let split = store::Command::split(words, &search_path(), None).ok().and_then(|line| line.command);
         let is_trained = split.is_some();
         let arguments = split.map_or(Vec::new(), |(_, arguments)| arguments);
@@ -51,7 +79,7 @@ impl Trial {
     /// The same trial with these loaded before the image is written.
     pub fn preloading(&self, preloads: Vec<String>) -> Result<Trial> {
         let words: Vec<OsString> = self.command.iter().chain(&self.arguments).cloned().collect();
-        let mut trial = Trial::of(&words)?;
+        let mut trial = Trial::new(&words)?;
         trial.preloads = preloads;
         Ok(trial)
     }
@@ -80,10 +108,10 @@ impl Trial {
         };
         match folder::freezing(|| freeze::freeze(&request, &Silent(progress))) {
             FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
-            FreezeOutcome::Refused(findings) => Ok(Outcome::Refused(
-                findings.into_iter().map(|finding| (finding.to_string(), finding.opened_by)).collect(),
-            )),
-            FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![(failure.message, None)])),
+            FreezeOutcome::Refused(findings) => {
+                Ok(Outcome::Refused(findings.into_iter().map(Obstacle::Finding).collect()))
+            }
+            FreezeOutcome::Failed(failure) => Ok(Outcome::Refused(vec![Obstacle::Failed(failure)])),
             FreezeOutcome::Interrupted(signal) => folder::end(signal),
         }
     }
@@ -110,7 +138,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        starts::forget(&self.image());
+        starts::remove_counts(&self.image());
     }
 }
 

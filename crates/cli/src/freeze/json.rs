@@ -44,7 +44,7 @@ enum Report<'a> {
 #[derive(Serialize)]
 struct Left<'a> {
     name: &'a str,
-    why: &'a str,
+    why: String,
 }
 
 /// A reason not to freeze.
@@ -57,7 +57,7 @@ struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    fn of(finding: &'a Finding) -> Self {
+    fn new(finding: &'a Finding) -> Self {
         Found {
             kind: &finding.kind,
             descriptor: finding.descriptor.as_deref(),
@@ -83,13 +83,17 @@ pub fn print(outcome: &FreezeOutcome, settings: Option<&Path>) -> Result<()> {
             files: written.loaded,
             learnt: written.learnt,
             patterns: written.patterns,
-            left_out: written.left_out.iter().map(|(name, why)| Left { name, why }).collect(),
+            left_out: written
+                .left_out
+                .iter()
+                .map(|left| Left { name: &left.name, why: left.why.to_string() })
+                .collect(),
             depends: &written.depends,
             warnings: &written.warnings,
-            replaces: written.replaced.as_ref().and_then(starts::retired_by),
+            replaces: written.replaced.as_ref().and_then(starts::retired_by).map(|retired| retired.to_string()),
         },
         FreezeOutcome::Refused(findings) => {
-            Report::Refused { settings, findings: findings.iter().map(Found::of).collect() }
+            Report::Refused { settings, findings: findings.iter().map(Found::new).collect() }
         }
         FreezeOutcome::Failed(failure) => Report::Failed { settings, message: &failure.message },
         FreezeOutcome::Interrupted(_) => return Ok(()),

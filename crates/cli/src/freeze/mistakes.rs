@@ -1,6 +1,7 @@
 //! Mistakes in the command line of `snapboot freeze` that its grammar does not catch.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
 
 use clap::Args;
 use failure::{Failure, Result};
@@ -28,7 +29,7 @@ pub fn training(runs: &[String], is_off: bool) -> Result<Training> {
     let words = |run: &String| {
         let words = shlex::split(run).ok_or_else(|| {
             Failure::refusal(format!(
-                "--train {run:?} has a quote without its end. Write the arguments of one run as a shell would read them, as in \
+                "--train {run:?} has an opening quote without its end. Write the arguments of one run as for a shell, as in \
                  --train 'check --deploy'."
             ))
         })?;
@@ -37,8 +38,27 @@ pub fn training(runs: &[String], is_off: bool) -> Result<Training> {
     Ok(Training::Runs(runs.iter().map(words).collect::<Result<_>>()?))
 }
 
+/// An option of `snapboot freeze` among the words of the command.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misplaced<'a> {
+    word: &'a str,
+    program: &'a OsStr,
+}
+
+impl fmt::Display for Misplaced<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misplaced { word, program } = self;
+        write!(
+            f,
+            "{word} stands after the command, so Snapboot passes it to the command. Snapboot's own options come first: \
+             snapboot freeze {word} ... -- {}",
+            program.display()
+        )
+    }
+}
+
 /// Finds options of `snapboot freeze` among the words of the command, if only a missing `--` makes them ambiguous.
-pub fn misplaced_options(command: &[OsString], all: &[OsString]) -> Option<String> {
+pub fn misplaced_options<'a>(command: &'a [OsString], all: &[OsString]) -> Option<Misplaced<'a>> {
     let before = all.len().checked_sub(command.len() + 1)?;
     if all[before] == "--" {
         return None;
@@ -52,11 +72,7 @@ pub fn misplaced_options(command: &[OsString], all: &[OsString]) -> Option<Strin
         })
     };
     let word = command.iter().skip(1).filter_map(|word| word.to_str()).find(|word| is_own(word))?;
-    Some(format!(
-        "{word} stands behind the command, so it is the command's and not Snapboot's. Snapboot's own options come first: \
-         snapboot freeze {word} ... -- {}",
-        command[0].display()
-    ))
+    Some(Misplaced { word, program: &command[0] })
 }
 
 #[cfg(test)]
@@ -77,9 +93,9 @@ mod tests {
         let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
         let note = |before: &str, command: &str| {
             let all = words(&format!("snapboot freeze {before} {command}"));
-            misplaced_options(&words(command), &all)
+            misplaced_options(&words(command), &all).map(|misplaced| misplaced.to_string())
         };
-        assert!(note("-o x.img", "python --preload flask").unwrap().starts_with("--preload stands behind the command"));
+        assert!(note("-o x.img", "python --preload flask").unwrap().starts_with("--preload stands after the command"));
         assert!(note("-o x.img", "python a.py --policy=trust")
             .unwrap()
             .contains("snapboot freeze --policy=trust ... -- python"));

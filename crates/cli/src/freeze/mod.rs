@@ -29,7 +29,7 @@ use project::Completed;
 const OF_A_CALL: [&str; 3] = ["json", "output", "quiet"];
 
 /// How a freeze is reported.
-pub struct Telling {
+pub struct Reporting {
     pub is_quiet: bool,
     is_json: bool,
     /// The user's current directory.
@@ -38,56 +38,56 @@ pub struct Telling {
     settings: Option<PathBuf>,
 }
 
-impl Telling {
+impl Reporting {
     pub fn new(is_quiet: bool, is_json: bool) -> Self {
-        Telling { is_quiet, is_json, here: std::env::current_dir().ok(), settings: None }
+        Reporting { is_quiet, is_json, here: std::env::current_dir().ok(), settings: None }
     }
 }
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Freeze) -> Result<u8> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let mut telling = Telling::new(arguments.telling.quiet, arguments.json);
+    let mut reporting = Reporting::new(arguments.verbosity.quiet, arguments.json);
     let outcome = match arguments.command.is_empty() {
         true => project::complete(&words).and_then(|Completed { arguments, words, file }| {
-            telling.settings = Some(file);
-            freeze(&arguments, &words, &telling)
+            reporting.settings = Some(file);
+            freeze(&arguments, &words, &reporting)
         }),
-        false => freeze(arguments, &words, &telling),
+        false => freeze(arguments, &words, &reporting),
     };
-    told(outcome.unwrap_or_else(FreezeOutcome::Failed), &telling)
+    report(outcome.unwrap_or_else(FreezeOutcome::Failed), &reporting)
 }
 
 /// Freezes what the words of a command line say.
-fn freeze(arguments: &Freeze, words: &[OsString], telling: &Telling) -> Result<FreezeOutcome> {
+fn freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting) -> Result<FreezeOutcome> {
     let request = request(arguments, words)?;
-    let progress = Progress::start(telling.is_quiet);
-    if let Some(file) = &telling.settings {
-        progress.note(&format!("freezing as {} says", file.display()));
+    let progress = Progress::start(reporting.is_quiet);
+    if let Some(file) = &reporting.settings {
+        progress.print_note(&format!("freezing as {} says", file.display()));
     }
     if let Some(note) = misplaced_options(&arguments.command, words) {
-        progress.note(&note);
+        progress.print_note(&note.to_string());
     }
     Ok(freeze::freeze(&request, &progress))
 }
 
 /// Reports the outcome of a freeze; returns the exit status.
-pub fn told(outcome: FreezeOutcome, telling: &Telling) -> Result<u8> {
-    if telling.is_json {
-        json::print(&outcome, telling.settings.as_deref())?;
+pub fn report(outcome: FreezeOutcome, reporting: &Reporting) -> Result<u8> {
+    if reporting.is_json {
+        json::print(&outcome, reporting.settings.as_deref())?;
     }
     match outcome {
         FreezeOutcome::Written(written) => {
             for warning in &written.warnings {
-                render::tell(&format!("snapboot: warning: {warning}"));
+                render::message(&format!("snapboot: warning: {warning}"));
             }
-            if !telling.is_quiet && !telling.is_json {
-                render::print(&summary::text(&written, telling.here.as_deref()))?;
+            if !reporting.is_quiet && !reporting.is_json {
+                render::print(&summary::text(&written, reporting.here.as_deref()))?;
             }
             Ok(0)
         }
         FreezeOutcome::Interrupted(signal) => Ok(die_of(signal)),
-        outcome => Ok(crate::told(&failure_of(outcome))),
+        outcome => Ok(crate::report_failure(&failure_of(outcome))),
     }
 }
 

@@ -13,7 +13,7 @@ impl freeze::Progress for Progress {
     }
 
     fn message(&self, message: &str) {
-        Progress::note(self, message);
+        Progress::print_note(self, message);
     }
 
     fn program_output(&self) -> io::Result<ProgramOutput> {

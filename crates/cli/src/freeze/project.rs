@@ -100,8 +100,8 @@ fn of_this_directory(here: &Path, file: &Path, opened: &File) -> std::result::Re
 
 fn of_somebody_else(file: &Path, refusal: &trust::Refusal) -> Failure {
     Failure::refusal(format!(
-        "{} names a command to execute, and may be another user's: {refusal}. Read it, and if that is what you want, go to its directory \
-         and freeze there, where nobody but its owner may write to it; else give a COMMAND.",
+        "{} names a command to execute, and another user may have written it: {refusal}. Read it first. If you want that command, make \
+         sure that only its owner may write to it, and freeze in its directory. Otherwise give a COMMAND.",
         file.display()
     ))
 }

@@ -1,6 +1,7 @@
 //! The keys of a project's settings, and the words of the command line that they stand for.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -100,7 +101,9 @@ impl Source<'_> {
             self.wrong(value.span(), &what)
         };
         let words = match value.get_ref() {
-            DeValue::String(line) => shlex::split(line).ok_or_else(|| wrong("there is a quote without its end"))?,
+            DeValue::String(line) => {
+                shlex::split(line).ok_or_else(|| wrong("there is an opening quote without its end"))?
+            }
             value => strings(value).ok_or_else(|| wrong(&format!("{} was there", kind(value))))?,
         };
         if words.is_empty() {
@@ -126,22 +129,40 @@ impl Source<'_> {
             _ => return Err(wrong("a string")),
         };
         let words: Vec<OsString> = values.iter().map(|value| format!("--{name}={value}").into()).collect();
-        check(&words).map_err(|what| self.wrong(value.span(), &what))?;
+        check(&words).map_err(|mistake| self.wrong(value.span(), &mistake.to_string()))?;
         Ok(words)
     }
 }
 
-/// Checks whether an option is valid, and returns the mistake.
-fn check(option: &[OsString]) -> std::result::Result<(), String> {
+/// Why an option is not valid.
+enum Mistake {
+    /// Its form.
+    Form(clap::Error),
+    /// Its value.
+    Value(Failure),
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mistake::Form(error) => {
+                let said = error.to_string();
+                let said = said.split("\n\nFor more information").next().unwrap_or_default();
+                let words: Vec<&str> = said.trim_start_matches("error: ").split_whitespace().collect();
+                f.write_str(&words.join(" "))
+            }
+            Mistake::Value(failure) => failure.fmt(f),
+        }
+    }
+}
+
+/// Checks whether an option is valid.
+fn check(option: &[OsString]) -> std::result::Result<(), Mistake> {
     let words = ["snapboot", "freeze"].map(OsString::from).into_iter().chain(option.iter().cloned());
-    let parsed = Arguments::try_parse_from(words).map_err(|mistake| {
-        let said = mistake.to_string();
-        let said = said.split("\n\nFor more information").next().unwrap_or_default().trim_start_matches("error: ");
-        said.split_whitespace().collect::<Vec<_>>().join(" ")
-    })?;
+    let parsed = Arguments::try_parse_from(words).map_err(Mistake::Form)?;
     let Subcommand::Freeze(freeze) = parsed.subcommand else { return Ok(()) };
-    let failed = preloads(&freeze.preload).err().or_else(|| training(&freeze.train, freeze.no_train).err());
-    failed.map_or(Ok(()), |failure| Err(failure.message))
+    preloads(&freeze.preload).map_err(Mistake::Value)?;
+    training(&freeze.train, freeze.no_train).map(drop).map_err(Mistake::Value)
 }
 
 /// The message for an unknown key.
@@ -226,9 +247,9 @@ mod tests {
             ("no-recipe = 'yes'", ":1: no-recipe should be true or false, and a string was there."),
             ("variants = 0", ":1: invalid value '0' for '--variants <K>'"),
             ("preload = ['a,,b']", ":1: --preload has an empty name"),
-            ("train = [\"'\"]", "has a quote without its end"),
+            ("train = [\"'\"]", "has an opening quote without its end"),
             ("command = 1", ":1: command should be what you would type"),
-            ("command = \"python '\"", "there is a quote without its end"),
+            ("command = \"python '\"", "there is an opening quote without its end"),
             ("command = ''", "it is empty"),
             ("policy = 'check'", "snapboot.toml has no key command"),
             ("command = 'x'\ncommand = 'y'", ":2: this is no TOML: "),

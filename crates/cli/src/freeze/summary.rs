@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 5;
 
 /// The whole report, in lines. `here`: the user's current directory.
 pub fn text(written: &Written, here: Option<&Path>) -> String {
-    let retired_by = written.replaced.as_ref().and_then(starts::retired_by);
+    let retired_by = written.replaced.as_ref().and_then(starts::retired_by).map(|retired| retired.to_string());
     let lines = [first_line(written, here)]
         .into_iter()
         .chain(learnt(written))
@@ -48,9 +48,9 @@ fn first_line(written: &Written, here: Option<&Path>) -> String {
 
 /// The modules that training has added, and those that it could not add. A module left out only because of its imports is not named.
 fn learnt(written: &Written) -> Vec<String> {
-    let (word, needs) = match written.language {
-        Language::Python => ("module", "imports "),
-        Language::Ruby => ("feature", "requires "),
+    let word = match written.language {
+        Language::Python => "module",
+        Language::Ruby => "feature",
     };
     let left = &written.left_out;
     let patterns = human::count(written.patterns, "regular expression");
@@ -63,9 +63,9 @@ fn learnt(written: &Written) -> Vec<String> {
     if left.is_empty() {
         return vec![format!("learnt {added} from training runs")];
     }
-    let roots: Vec<_> = left.iter().filter(|(_, why)| !why.starts_with(needs)).collect();
+    let roots: Vec<_> = left.iter().filter(|left| left.why.loads().is_none()).collect();
     let mut lines = vec![format!("learnt {added} from training runs; {} more must be left to each start:", left.len())];
-    lines.extend(roots.iter().take(MAX_SHOWN).map(|(name, why)| format!("  {name} {why}")));
+    lines.extend(roots.iter().take(MAX_SHOWN).map(|root| format!("  {} {}", root.name, root.why)));
     if let Some(last) = lines.last_mut().filter(|_| roots.len() > MAX_SHOWN) {
         last.push_str(&more(roots.len()));
     }

@@ -29,7 +29,7 @@ pub struct Counted {
 
 impl Counter {
     /// A counter for this program; None if it is no image, or its starts cannot be counted.
-    pub fn of(program: &Path) -> Option<Counter> {
+    pub fn for_program(program: &Path) -> Option<Counter> {
         let image_id = FirstHead::read(program).ok()?.head.image_id();
         // The two commands of a comparison may be the same image.
         let make = |number| {
@@ -38,7 +38,7 @@ impl Counter {
         };
         let folder = (0..4).find_map(make)?;
         let counter = Counter { folder, image_id, before: (0, 0) };
-        starts::count_below(&counter.folder, image_id).ok()?;
+        starts::begin_counting_below(&counter.folder, image_id).ok()?;
         Some(counter)
     }
 
@@ -61,7 +61,7 @@ impl Counter {
     }
 
     fn now(&self) -> Option<Starts> {
-        Starts::below(&self.folder, self.image_id)
+        Starts::read_below(&self.folder, self.image_id)
     }
 }
 

@@ -17,10 +17,10 @@ pub fn json(subjects: &[Subject]) -> Value {
     let commands: Vec<_> = subjects
         .iter()
         .map(|subject| {
-            let summary = Summary::of(&subject.wall);
+            let summary = Summary::from_values(&subject.wall);
             json!({
                 "command": subject.command.words(), "n": subject.wall.len(), "median_ms": summary.median, "min_ms": summary.min,
-                "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::of(&subject.cpu).median,
+                "mad_ms": summary.mad, "p95_ms": summary.p95, "max_ms": summary.max, "cpu_median_ms": Summary::from_values(&subject.cpu).median,
                 "wall_ms": subject.wall, "cpu_ms": subject.cpu, "failures": subject.failures,
                 "image": subject.command.counter.as_ref().and_then(|counter| counter.counted()),
                 "shim_of": subject.command.shim.as_ref().map(|shim| shim.program.to_string_lossy().into_owned()),
@@ -34,21 +34,21 @@ pub fn json(subjects: &[Subject]) -> Value {
 /// The page for people.
 pub fn page(subjects: &[Subject]) -> String {
     let rows = LETTERS.iter().zip(subjects).map(|(letter, subject)| {
-        let summary = Summary::of(&subject.wall);
+        let summary = Summary::from_values(&subject.wall);
         vec![
             (*letter).to_owned(),
             milliseconds(summary.median),
             milliseconds(summary.min),
             format!("± {}", milliseconds(summary.mad)),
             milliseconds(summary.p95),
-            milliseconds(Summary::of(&subject.cpu).median),
+            milliseconds(Summary::from_values(&subject.cpu).median),
             subject.command.shown(),
         ]
     });
     let mut page = numbers(&["", "median", "min", "spread", "p95", "cpu", "command"], 5, rows) + "\n";
     // Writing to a string cannot fail.
     for (letter, subject) in LETTERS.iter().zip(subjects) {
-        let summary = Summary::of(&subject.wall);
+        let summary = Summary::from_values(&subject.wall);
         let bars = histogram::line(&subject.wall, summary.min, summary.p95.max(summary.min));
         let _ = writeln!(page, " {letter} {} ▕{bars}▏ {}", milliseconds(summary.min), milliseconds(summary.p95));
     }
@@ -101,7 +101,7 @@ fn times(ratio: f64) -> String {
 
 fn ratio(subjects: &[Subject]) -> Option<Ratio> {
     match subjects {
-        [first, second] => Some(Ratio::of(&first.wall, &second.wall)),
+        [first, second] => Some(Ratio::of_medians(&first.wall, &second.wall)),
         _ => None,
     }
 }

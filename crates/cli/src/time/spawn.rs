@@ -45,7 +45,7 @@ impl Timed {
         let program = locate(&words[0], &search_path)?;
         // If it cannot be followed, it is no shim.
         let shim = resolve(words, &search_path).ok().and_then(|resolved| resolved.shim);
-        let counter = Counter::of(&program);
+        let counter = Counter::for_program(&program);
         Ok(Timed { words: words.to_vec(), program, shim, counter })
     }
 
@@ -83,7 +83,7 @@ impl Timed {
             format!("It wrote:\n{}", &said[cut..])
         };
         format!(
-            "{} should end with exit status 0, but ended with {status}, so its time would say little. Mend the command, or pass \
+            "{} should end with exit status 0, but ended with {status}, so its time would mean little. Fix the command, or pass \
              --allow-failure. {said}",
             self.shown()
         )

@@ -16,7 +16,7 @@ pub struct Summary {
 
 impl Summary {
     /// Sums up at least one value.
-    pub fn of(values: &[f64]) -> Self {
+    pub fn from_values(values: &[f64]) -> Self {
         let sorted = sorted(values);
         let median = quantile(&sorted, 0.5);
         let deviations: Vec<f64> = sorted.iter().map(|value| (value - median).abs()).collect();
@@ -41,7 +41,7 @@ pub struct Ratio {
 impl Ratio {
     /// Median of `first` by median of `second`, which were measured in turns. Bootstrapping, with the same draws every time, gives the
     /// interval.
-    pub fn of(first: &[f64], second: &[f64]) -> Self {
+    pub fn of_medians(first: &[f64], second: &[f64]) -> Self {
         let pairs = first.len().min(second.len());
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let mut ratios: Vec<f64> = (0..DRAWS)
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn one_slow_run_does_not_move_median_and_spread() {
-        let summary = Summary::of(&[3.0, 1.0, 2.0, 4.0, 1000.0]);
+        let summary = Summary::from_values(&[3.0, 1.0, 2.0, 4.0, 1000.0]);
         assert_eq!((summary.median, summary.min, summary.mad, summary.max), (3.0, 1.0, 1.0, 1000.0));
-        assert_eq!(Summary::of(&[7.0]), Summary { median: 7.0, min: 7.0, mad: 0.0, p95: 7.0, max: 7.0 });
+        assert_eq!(Summary::from_values(&[7.0]), Summary { median: 7.0, min: 7.0, mad: 0.0, p95: 7.0, max: 7.0 });
     }
 
     #[test]
@@ -106,9 +106,9 @@ mod tests {
     fn the_interval_holds_the_ratio_and_is_narrow_for_steady_times() {
         let fast: Vec<f64> = (0..20).map(|index| 1.0 + f64::from(index % 5) / 100.0).collect();
         let slow: Vec<f64> = (0..20).map(|index| 10.0 + f64::from(index % 7) / 10.0).collect();
-        let ratio = Ratio::of(&fast, &slow);
+        let ratio = Ratio::of_medians(&fast, &slow);
         assert!(ratio.low <= ratio.value && ratio.value <= ratio.high, "{ratio:?}");
         assert!(ratio.high - ratio.low < 0.01 && (ratio.value - 0.1).abs() < 0.01, "{ratio:?}");
-        assert_eq!(ratio, Ratio::of(&fast, &slow));
+        assert_eq!(ratio, Ratio::of_medians(&fast, &slow));
     }
 }

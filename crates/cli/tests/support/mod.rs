@@ -105,7 +105,7 @@ fn loaded_library(part: &str) -> PathBuf {
     Path::new(path.unwrap()).to_owned()
 }
 
-/// A program that stops itself as a trial thaw does, and has room for an image's head.
+/// A program that stops itself as a rehearsal does, and has room for an image's head.
 fn launcher() -> Vec<u8> {
     const START: u64 = 0x40_0000;
     const CODE: &[u8] = b"\xb8\x27\0\0\0\x0f\x05\

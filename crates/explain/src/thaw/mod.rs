@@ -10,7 +10,7 @@ use std::path::Path;
 
 use image_file::{ImageFile, Variant};
 
-pub use self::faults::{Faults, Moments};
+pub use self::faults::{Faults, Moments, NoCost};
 use crate::events::Event;
 use crate::merge::median_and_spread;
 use crate::tree::Node;

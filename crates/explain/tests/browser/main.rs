@@ -207,11 +207,11 @@ fn the_search_finds_and_highlights() {
 }
 
 fn matching(report: &Report, text: &str) -> usize {
-    fn of(node: &Node, text: &str) -> usize {
+    fn count(node: &Node, text: &str) -> usize {
         let found = node.name.contains(text) || node.detail.as_deref().is_some_and(|detail| detail.contains(text));
-        usize::from(found) + node.children.iter().map(|child| of(child, text)).sum::<usize>()
+        usize::from(found) + node.children.iter().map(|child| count(child, text)).sum::<usize>()
     }
-    of(&report.starts[0].root, text)
+    count(&report.starts[0].root, text)
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use image::{answer_kind, is_selected};
-use image_file::directory_answers::{is_of_some, DirectoryAnswer, DirectoryAnswers};
+use image_file::directory_answers::{selects_names, DirectoryAnswer, DirectoryAnswers};
 use recorder::{Accesses, Identity, PathAccess, State};
 
 use super::ignored::Ignored;
@@ -148,7 +148,7 @@ impl Dependencies {
     fn add_missed(&mut self, path: &Path, access: &PathAccess, importer: &Importer) -> bool {
         let selections = importer.selections();
         let is_all = access.state == State::Absent && access.looked_up == 0 && access.opened <= importer.lists;
-        if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !is_of_some(*kind)) {
+        if !is_all || selections.is_empty() || selections.iter().any(|(kind, _)| !selects_names(*kind)) {
             return false;
         }
         let list = |(kind, selection)| List::new(path, &BTreeSet::new(), kind, selection);

@@ -45,13 +45,13 @@ impl Importer {
             let (directory, said) = fields.split_first()?;
             let directory = paths.absolute(Path::new("/"), directory);
             let mut importer = Importer { directory, suffixes: suffixes.clone(), ..Importer::default() };
-            said.chunks_exact(2).for_each(|pair| importer.hear(&pair[0], &pair[1]));
+            said.chunks_exact(2).for_each(|pair| importer.add_answer(&pair[0], &pair[1]));
             Some(importer)
         };
         report.records("importer").filter_map(importer).collect()
     }
 
-    fn hear(&mut self, key: &OsStr, value: &OsStr) {
+    fn add_answer(&mut self, key: &OsStr, value: &OsStr) {
         let count = || value.to_str().and_then(|it| it.parse().ok()).unwrap_or(0);
         match key.as_bytes() {
             b"lists" => self.lists = count(),

@@ -5,14 +5,22 @@
 //! Python's importers looked up ([`importers`]). Some accesses are not inputs ([`ignored`]); the others are collapsed
 //! by directory ([`dependencies`]).
 
+pub mod attributes;
 mod dependencies;
+pub mod elsewhere;
+pub mod home;
 mod ignored;
 mod importers;
+pub mod kernel_files;
+pub mod other_start;
 mod relative;
+pub mod search_path;
 mod shared;
+pub mod start_facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -20,11 +28,9 @@ use std::time::{Duration, SystemTime};
 use failure::{Failure, Result};
 use image::{answer_kind, directory_flag, Directory, FileLookup, Input, MappedFile, Section, Tables};
 use image_file::content_digest;
-use image_file::directory_answers::{self, is_of_some, listing, DirectoryAnswer, DirectoryAnswers};
+use image_file::directory_answers::{self, list_value, selects_names, DirectoryAnswer, DirectoryAnswers};
 use image_writer::{AnswersWriter, TablesWriter};
 use recorder::{Accesses, Identity, PathAccess, State};
-
-use crate::leftovers::Temporary;
 
 use dependencies::{Dependencies, List};
 use relative::Relative;
@@ -107,11 +113,11 @@ impl Inputs {
         let mut relative = Relative::collect(booted.accesses, booted.ignored, booted.script, booted.start);
         let fact = |list: &List| {
             let path = &list.directory;
-            let now = directory_answers::names(path, list.kind).map_err(|_| changed(path))?;
+            let now = directory_answers::names_in(path, list.kind).map_err(|_| changed(path))?;
             if list.changed(&now, booted.ignored, booted.accesses) {
                 return Err(listed_otherwise(path));
             }
-            let digest = listing(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
+            let digest = list_value(path, list.kind, &list.selection, image).map_err(|_| changed(path))?;
             Ok(DirectoryAnswer::Listing(list.kind, digest))
         };
         for list in lists {
@@ -145,7 +151,9 @@ impl Inputs {
         let relative = self.relative.directories.iter().map(|(name, answers)| (self.relative.place(name), answers));
         let all = self.directories.iter().map(|(directory, answers)| (directory.clone(), answers)).chain(relative);
         for (directory, answers) in all.filter(|(directory, _)| !is_old(directory)) {
-            if let Some((name, fact)) = answers.iter().find(|(name, fact)| !fact.holds(&directory, name, &self.image)) {
+            if let Some((name, fact)) =
+                answers.iter().find(|(name, fact)| !fact.is_still_given(&directory, name, &self.image))
+            {
                 let is_list = matches!(fact, DirectoryAnswer::Listing(..));
                 return Err(if is_list { listed_otherwise(&directory) } else { changed(&directory.join(name)) });
             }
@@ -176,9 +184,9 @@ impl Inputs {
         let mut count = 0;
         for (directory, Row { files, answers }) in rows {
             // Its times say nothing about another directory.
-            let is_of_some = |(_, fact): &(OsString, DirectoryAnswer)| matches!(fact, DirectoryAnswer::Listing(kind, _) if is_of_some(*kind));
+            let may_be_absent = |(_, fact): &(OsString, DirectoryAnswer)| matches!(fact, DirectoryAnswer::Listing(kind, _) if selects_names(*kind));
             let is_missed = files.is_empty()
-                && answers.is_some_and(|answers| answers.iter().all(is_of_some))
+                && answers.is_some_and(|answers| answers.iter().all(may_be_absent))
                 && directory.is_absolute()
                 && State::read(directory) == State::Absent;
             // Names that were absent in it are absent if the whole directory is gone.
@@ -269,33 +277,46 @@ fn existing(path: &Path) -> Option<&Path> {
     path.ancestors().find(|above| above.is_file()).or(Some(path))
 }
 
-/// A warning if the boot listed a directory for temporary files: no start finds the same names in it.
-pub fn warning(accesses: &Accesses, importers: &[Importer], temporary: &Temporary) -> Option<String> {
+/// A directory for temporary files that the boot has listed: no start finds the same names in it.
+pub struct ListedTemporary<'a>(&'a Path);
+
+impl fmt::Display for ListedTemporary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "depends on the names in {}, because the program listed that directory while it booted. Other programs change these names \
+             all the time, so the image will hardly ever be used. Do not load early what lists that directory: leave it to the main part",
+            self.0.display()
+        )
+    }
+}
+
+/// The directory for temporary files that the boot has listed, if it has.
+pub fn listed_temporary<'a>(
+    accesses: &'a Accesses,
+    importers: &[Importer],
+    is_temporary: impl Fn(&Path) -> bool,
+) -> Option<ListedTemporary<'a>> {
     let importer = |path: &Path| importers.iter().find(|importer| importer.directory == path);
     let is_listed = |(path, access): &(&PathBuf, &PathAccess)| {
-        temporary.contains(path) && dependencies::is_listed_whole(access, importer(path))
+        is_temporary(path) && dependencies::is_listed_whole(access, importer(path))
     };
-    let (path, _) = accesses.places.iter().find(is_listed)?;
-    Some(format!(
-        "depends on which names are in {}, which the program has listed while it booted. Other programs change them all the time, so \
-         the image will hardly ever be used. Do not load early what lists that directory: leave it to the main part",
-        path.display()
-    ))
+    accesses.places.iter().find(is_listed).map(|(path, _)| ListedTemporary(path))
 }
 
 fn listed_otherwise(directory: &Path) -> Failure {
     Failure::passing(format!(
-        "the program has listed {} while it booted, and names came or went there meanwhile, so the image would be void and was not \
-         written. Freeze again when nothing is made or removed there; where that never is, leave what lists it to the main part: do \
-         not preload it.",
+        "the program listed {} while it booted, and files came or went there meanwhile. The image would be stale from the start, so it \
+         was not written. Freeze again while nothing makes or removes files there. If that is never the case, leave the code that lists \
+         the directory to the main part: do not preload it.",
         directory.display()
     ))
 }
 
 fn changed(path: &Path) -> Failure {
     Failure::passing(format!(
-        "{} changed (or went away) while the program booted, so the image would be void and was not written. Freeze again when \
-         nothing edits or generates that file.",
+        "{} changed (or was removed) while the program booted. The image would be stale from the start, so it was not written. Freeze \
+         again while nothing edits or generates that file.",
         path.display()
     ))
 }

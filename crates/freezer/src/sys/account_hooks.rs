@@ -1,5 +1,6 @@
-//! The C library's functions that look users and groups up. During the boot they announce each look-up to the recorder,
-//! so that an image depends on these lines of /etc/passwd and /etc/group, and not on all users of the machine.
+//! The C library's functions that look users, groups, services and protocols up. During the boot they announce each
+//! look-up to the recorder, so that an image depends on these lines of /etc/passwd and the like, and not on all users
+//! of the machine.
 //! [`super::libc_hooks`] explains why they are here.
 //!
 //! Look-ups by other means (enumerating all users, within the C library, by other programs) are not announced; then the
@@ -70,16 +71,61 @@ look_up! {
     fn getgrgid_r(number: c_uint, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void) -> c_int {
         by_number(number)
     }
-}
-
-fn by_name(name: *const c_char) {
-    if !name.is_null() {
-        // SAFETY: users and groups are named by strings.
-        look_up(lookup_kind::NAME, unsafe { CStr::from_ptr(name) }.to_bytes());
+    fn getservbyname(name: *const c_char, protocol: *const c_char) -> *mut c_void { entry_by_name(name) }
+    fn getservbyname_r(
+        name: *const c_char, protocol: *const c_char, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void
+    ) -> c_int {
+        entry_by_name(name)
+    }
+    fn getservbyport(port: c_int, protocol: *const c_char) -> *mut c_void { entry_by_number(host_order(port)) }
+    fn getservbyport_r(
+        port: c_int, protocol: *const c_char, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void
+    ) -> c_int {
+        entry_by_number(host_order(port))
+    }
+    fn getprotobyname(name: *const c_char) -> *mut c_void { entry_by_name(name) }
+    fn getprotobyname_r(
+        name: *const c_char, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void
+    ) -> c_int {
+        entry_by_name(name)
+    }
+    fn getprotobynumber(number: c_int) -> *mut c_void { entry_by_number(number as c_uint) }
+    fn getprotobynumber_r(
+        number: c_int, entry: *mut c_void, buffer: *mut c_char, size: usize, found: *mut c_void
+    ) -> c_int {
+        entry_by_number(number as c_uint)
     }
 }
 
+fn by_name(name: *const c_char) {
+    look_up_name(lookup_kind::NAME, name);
+}
+
 fn by_number(number: c_uint) {
+    look_up_number(lookup_kind::NUMBER, number);
+}
+
+fn entry_by_name(name: *const c_char) {
+    look_up_name(lookup_kind::ENTRY, name);
+}
+
+fn entry_by_number(number: c_uint) {
+    look_up_number(lookup_kind::ENTRY, number);
+}
+
+/// A port, which the C library's functions take in network byte order.
+fn host_order(port: c_int) -> c_uint {
+    u16::from_be(port as u16).into()
+}
+
+fn look_up_name(kind: u32, name: *const c_char) {
+    if !name.is_null() {
+        // SAFETY: callers name what they look up by strings.
+        look_up(kind, unsafe { CStr::from_ptr(name) }.to_bytes());
+    }
+}
+
+fn look_up_number(kind: u32, number: c_uint) {
     let mut digits = [0; 10];
     let (mut start, mut rest) = (digits.len(), number);
     loop {
@@ -90,7 +136,7 @@ fn by_number(number: c_uint) {
             break;
         }
     }
-    look_up(lookup_kind::NUMBER, &digits[start..]);
+    look_up(kind, &digits[start..]);
 }
 
 /// Announces to the recorder what this thread will look up.

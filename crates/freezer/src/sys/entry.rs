@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, CStr};
 
-use super::{account_hooks, attributes, events, libc_hooks, locale_hooks, ruby_code, setter_hooks};
+use super::{account_hooks, attributes, events, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets};
 
 /// The loader calls this before the program starts.
 #[used]
@@ -17,6 +17,7 @@ extern "C" fn constructor() {
     account_hooks::bind();
     locale_hooks::bind();
     setter_hooks::bind();
+    sockets::bind();
     events::start();
     if events::is_on() {
         attributes::remember();

@@ -2,7 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 
 /// The C library's errno after a failed call.
 pub fn errno() -> i32 {
@@ -152,11 +152,6 @@ impl Status {
             ctime: stat.st_ctime * 1_000_000_000 + stat.st_ctime_nsec,
         }
     }
-
-    /// The S_IF part of the mode.
-    pub fn kind(&self) -> u32 {
-        self.mode & libc::S_IFMT
-    }
 }
 
 fn status_of(number: c_int) -> Result<Status, i32> {
@@ -196,7 +191,7 @@ pub fn watches_descriptor(epoll: u32, watched: u32) -> bool {
     order <= 0
 }
 
-/// Number of bytes in a pipe.
+/// How much can be read from a pipe or socket (bytes); -1 if the kernel does not say.
 pub fn bytes_waiting(number: u32) -> i32 {
     let mut count: c_int = 0;
     // SAFETY: the kernel writes an int.
@@ -204,37 +199,6 @@ pub fn bytes_waiting(number: u32) -> i32 {
         0 => count,
         _ => -1,
     }
-}
-
-/// Address family and type of a socket, and its two addresses as the kernel returns them.
-pub fn socket_names(number: u32) -> (c_int, Option<Vec<u8>>, Option<Vec<u8>>) {
-    let name = |get: unsafe extern "C" fn(c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> c_int| {
-        let mut bytes = [0u8; 128];
-        let mut length = bytes.len() as libc::socklen_t;
-        // SAFETY: the buffer is as long as said.
-        let status = unsafe { get(number as c_int, bytes.as_mut_ptr().cast(), &raw mut length) };
-        (status == 0).then(|| bytes[..(length as usize).min(bytes.len())].to_vec())
-    };
-    let mut kind: c_int = 0;
-    let mut length = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes an int.
-    unsafe {
-        let place = (&raw mut kind).cast::<c_void>();
-        libc::getsockopt(number as c_int, libc::SOL_SOCKET, libc::SO_TYPE, place, &raw mut length);
-    }
-    (kind, name(libc::getsockname), name(libc::getpeername))
-}
-
-/// Whether a socket listens for connections.
-pub fn is_listening(number: u32) -> bool {
-    let mut listens: c_int = 0;
-    let mut length = size_of::<c_int>() as libc::socklen_t;
-    // SAFETY: the kernel writes an int.
-    unsafe {
-        let place = (&raw mut listens).cast::<c_void>();
-        libc::getsockopt(number as c_int, libc::SOL_SOCKET, libc::SO_ACCEPTCONN, place, &raw mut length);
-    }
-    listens != 0
 }
 
 /// The content of a file of /proc (any file that is read to its end); empty if it cannot be read.

@@ -154,6 +154,9 @@ pass_on! {
     fn getdtablesize() -> c_int { numbered_fact(b"limit", libc::RLIMIT_NOFILE) }
     fn getrlimit(resource: c_uint, _answer: *mut c_void) -> c_int { numbered_fact(b"limit", resource) }
     fn getrlimit64(resource: c_uint, _answer: *mut c_void) -> c_int { numbered_fact(b"limit", resource) }
+    fn getpriority(which: c_uint, who: c_uint) -> c_int {
+        if which == libc::PRIO_PROCESS && is_own(who as c_int) { fact(b"nice") }
+    }
     // The user.
     fn getuid() -> c_uint { fact(b"user") }
     fn geteuid() -> c_uint { fact(b"user") }

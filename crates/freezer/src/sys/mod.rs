@@ -23,6 +23,7 @@ mod renewal;
 mod ruby_code;
 mod ruby_text;
 mod setter_hooks;
+pub mod sockets;
 
 pub use argv_buffer::ArgvBuffer;
 pub use file::*;

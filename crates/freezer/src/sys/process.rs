@@ -144,6 +144,12 @@ pub fn pid() -> i32 {
     unsafe { libc::getpid() }
 }
 
+/// The process that was booted: the frozen one is its child.
+pub fn booted_pid() -> i32 {
+    // SAFETY: cannot fail.
+    unsafe { libc::getppid() }
+}
+
 /// Ends the process at once.
 pub fn exit(status: c_int) -> ! {
     // SAFETY: never returns.

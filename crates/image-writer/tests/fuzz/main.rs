@@ -1,7 +1,8 @@
-//! Reads a great many damaged heads and tables: none may make the reader panic, hang, or accept what the format forbids.
+//! Reads a great many damaged heads and tables: none may make the reader panic, hang, or accept what the format
+//! forbids.
 //!
-//! This is the fuzz target of fuzz/ with a driver that needs no nightly toolchain. Every case follows from a seed and its
-//! number. Variables set (as `make fuzz` does):
+//! This is the fuzz target of fuzz/ with a driver that needs no nightly toolchain. Every case follows from a seed and
+//! its number. Variables set (as `make fuzz` does):
 //!
 //! - `FUZZ_SEED`: another seed
 //! - `FUZZ_CASES`: the number of cases; `FUZZ_SECONDS`: the time instead

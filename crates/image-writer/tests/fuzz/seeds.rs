@@ -2,9 +2,9 @@
 
 use image::arch::Registers;
 use image::{
-    descriptor_kind, fact_kind, lookup_kind, mapping_kind, process_flag, Alternative, CpuLeaf, Descriptor, Directory,
-    FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section,
-    Settings, SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
+    descriptor_kind, lookup_kind, mapping_kind, process_flag, Alternative, CpuLeaf, Descriptor, Directory, FileLookup,
+    Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
+    SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -15,6 +15,9 @@ const PAGES: (u64, u64) = (16 * PAGE, 8 * PAGE);
 
 /// Offset and size of the answers.
 const ANSWERS: (u64, u64) = (PAGES.0 + 4 * PAGES.1, 64);
+
+/// A kind of fact: LIMIT of `fact_kind` in the crate `inputs`, which is above this one.
+const LIMIT: u32 = 6;
 
 /// A head and tables to change, with the places of their fields.
 #[derive(Clone)]
@@ -172,7 +175,7 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Directories, &directory);
         tables.push(Section::Variables, &Variable { name, value: [7; 16], present: 1, reserved: 0 });
         tables.push(Section::Patterns, &Item { text: name });
-        tables.push(Section::Facts, &HostFact { kind: fact_kind::LIMIT, of: number, value: name });
+        tables.push(Section::Facts, &HostFact { kind: LIMIT, of: number, value: name });
         let question = FileLookup { input: number, kind: lookup_kind::LIBRARY, text: name, answer: [8; 16] };
         tables.push(Section::Lookups, &question);
         tables.push(Section::Guards, &Item { text: path });

@@ -3,20 +3,24 @@
 
 use std::collections::BTreeMap;
 
-use crate::format_document::{self, modules, rows_named};
+use crate::format_document::{self, rows_named};
+use crate::sources::{modules, records_declared};
 use image::*;
 use record::{Field, Record};
 
 const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 
-/// The sources that declare records.
-const SOURCES: [&str; 6] = [
+/// The sources that declare records, kinds and flags.
+const SOURCES: [&str; 9] = [
     include_str!("../../src/head.rs"),
     include_str!("../../src/records.rs"),
+    include_str!("../../src/descriptor_records.rs"),
     include_str!("../../src/input_records.rs"),
     include_str!("../../src/tables.rs"),
     include_str!("../../src/arch/x86_64.rs"),
     include_str!("../../src/sidecar.rs"),
+    include_str!("../../src/answers.rs"),
+    include_str!("../../../inputs/src/facts.rs"),
 ];
 
 /// Name, size and fields of every record of the format.
@@ -66,13 +70,7 @@ fn every_record_has_its_table() {
 
 #[test]
 fn every_declared_record_is_compared() {
-    let mut declared: Vec<&str> = Vec::new();
-    for source in SOURCES {
-        for declaration in source.split("record! {").skip(1) {
-            let name = declaration.split("pub struct ").nth(1).unwrap();
-            declared.push(name.split(' ').next().unwrap());
-        }
-    }
+    let mut declared: Vec<String> = SOURCES.into_iter().flat_map(records_declared).collect();
     declared.sort_unstable();
     let mut compared: Vec<&str> = records().into_iter().map(|(name, ..)| name).collect();
     compared.sort_unstable();
@@ -81,10 +79,9 @@ fn every_declared_record_is_compared() {
 
 #[test]
 fn every_section_has_its_row() {
-    let coded: Vec<(String, &str)> =
-        Section::ALL.iter().map(|section| ((*section as u32).to_string(), section.name())).collect();
-    let documented = rows_named(DOCUMENT, "section").into_iter().map(|(number, name)| (number.to_string(), name));
-    assert_eq!(documented.collect::<Vec<_>>(), coded);
+    let coded: Vec<(String, String)> =
+        Section::ALL.iter().map(|section| ((*section as u32).to_string(), section.name().to_owned())).collect();
+    assert_eq!(rows_named(DOCUMENT, "section"), coded);
 }
 
 #[test]
@@ -94,7 +91,7 @@ fn every_constant_has_its_value() {
         None => text.parse().unwrap(),
     };
     let documented = ["constant", "constant of validate"].map(|column| rows_named(DOCUMENT, column)).concat();
-    let documented: Vec<(&str, u64)> = documented.into_iter().map(|(name, number)| (name, value(number))).collect();
+    let documented: Vec<(&str, u64)> = documented.iter().map(|(name, number)| (name.as_str(), value(number))).collect();
     let coded = [
         ("VERSION", u64::from(VERSION)),
         ("PAGE", PAGE),
@@ -113,15 +110,15 @@ fn every_constant_has_its_value() {
     assert_eq!(documented, coded);
 }
 
-/// Kinds and flags are modules of constants in `records.rs` and `input_records.rs`. Each module is a table of the same
-/// name.
+/// Kinds and flags are modules of constants in `records.rs`, `descriptor_records.rs`, `input_records.rs`,
+/// `answers.rs` and the facts of the crate `inputs`. Each module is a table of the same name.
 #[test]
 fn every_kind_and_flag_has_its_row() {
-    let modules = [modules(SOURCES[1]), modules(SOURCES[2])].concat();
+    let modules = [1, 2, 3, 7, 8].map(|number: usize| modules(SOURCES[number])).concat();
     assert_eq!(modules.len(), 13);
     for (name, coded) in modules {
         assert_eq!(
-            rows_named(DOCUMENT, name),
+            rows_named(DOCUMENT, &name),
             coded,
             "{name}: left: docs/internals/image-format.md, right: crates/image"
         );

@@ -38,20 +38,8 @@ pub fn records(document: &'static str) -> BTreeMap<&'static str, Vec<String>> {
 }
 
 /// The first two columns of all tables whose first column has this name.
-pub fn rows_named(document: &'static str, column: &str) -> Vec<(&'static str, &'static str)> {
+pub fn rows_named(document: &'static str, column: &str) -> Vec<(String, String)> {
     let tables = tables(document).into_iter().filter(|table| table.rows[0][0] == column);
-    tables.flat_map(|table| table.rows.into_iter().skip(2)).map(|row| (row[0], row[1])).collect()
-}
-
-/// The modules of constants in a source file: their names, and the names and values of their constants.
-pub fn modules(source: &'static str) -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
-    let modules = source.split("\npub mod ").skip(1).map(|module| {
-        let (name, body) = module.split_once(" {").unwrap();
-        let constants = body.split("\n}").next().unwrap().split("pub const ").skip(1).map(|constant| {
-            let (name, rest) = constant.split_once(": ").unwrap();
-            (name, rest.split_once(" = ").unwrap().1.split(';').next().unwrap())
-        });
-        (name, constants.collect())
-    });
-    modules.collect()
+    let rows = tables.flat_map(|table| table.rows.into_iter().skip(2));
+    rows.map(|row| (row[0].to_owned(), row[1].to_owned())).collect()
 }

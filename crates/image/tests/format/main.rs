@@ -6,3 +6,4 @@ extern crate snapboot_image as image;
 mod document;
 mod format_document;
 mod head;
+mod sources;

@@ -1,7 +1,8 @@
-//! What the CPU is, on each architecture.
+//! The CPU features of each architecture.
 //!
-//! The same interface everywhere: whether images are made here at all (`IS_SUPPORTED`), `FEATURES` that an image records, what each of the `LEVELS` has that it may be content with, a `Cpu` that
-//! reads leaves, and `bit_name` for what a bit stands for.
+//! Each module has the same interface: `IS_SUPPORTED` (whether images can be made), the `FEATURES` that an image
+//! records, the features of each of the `LEVELS` that an image may require instead, a `Cpu` that reads leaves, and
+//! `bit_name`.
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

@@ -1,4 +1,5 @@
-//! Other values of variables with which the program has booted to the same state: a start with them is served as well.
+//! Alternatives: other values of variables with which the program booted to the same state. A start with them is
+//! served, too.
 //!
 //! Each was tried in a boot, together with others. A start may have several of them if one boot had them all.
 
@@ -6,7 +7,7 @@ use image::{alternative_kind, Alternative, Error, Rows, Section, Tables};
 
 use super::{locale, value_of, LOCALE};
 
-/// The alternatives of an image, and the boots that had all that was taken until now.
+/// The alternatives of an image, and the boots that had all those taken so far.
 pub struct Alternatives<'t, 'a, E> {
     tables: &'t Tables<'a>,
     rows: Rows<'a, Alternative>,
@@ -15,12 +16,12 @@ pub struct Alternatives<'t, 'a, E> {
 }
 
 impl<'t, 'a, E: Iterator<Item = &'a [u8]> + Clone> Alternatives<'t, 'a, E> {
-    /// Of this image, for a start in this environment. Fails for tables that are damaged.
+    /// The alternatives of this image, for a start in this environment. Fails if the tables are damaged.
     pub fn new(tables: &'t Tables<'a>, environment: E) -> Result<Self, Error> {
         Ok(Alternatives { tables, rows: tables.rows(Section::Alternatives)?, environment, boots: u32::MAX })
     }
 
-    /// Whether a variable that differs has one of its alternatives, together with all others that were taken.
+    /// Whether a variable that differs has one of its alternatives, together with all that were taken before.
     pub fn take(&mut self, name: &[u8]) -> Result<bool, Error> {
         if self.rows.len() == 0 {
             return Ok(false);
@@ -64,8 +65,9 @@ mod tests {
     use super::super::differences;
     use super::*;
 
-    /// Whether an image that was made with LANG=de and HOME=/h, and without NO_COLOR and XDG_CONFIG_HOME, serves this environment: the first
-    /// other boot had no LANG and NO_COLOR=1, the second LANG=C and XDG_CONFIG_HOME=$HOME/.config.
+    /// Whether this environment is served by an image that was made with LANG=de and HOME=/h, and without NO_COLOR and
+    /// XDG_CONFIG_HOME. The first other boot had no LANG and NO_COLOR=1, the second LANG=C and
+    /// XDG_CONFIG_HOME=$HOME/.config.
     fn serves(environment: &[&'static str]) -> bool {
         let mut writer = TablesWriter::new();
         for (name, value) in [("HOME", None), ("LANG", Some("de")), ("NO_COLOR", None), ("XDG_CONFIG_HOME", None)] {

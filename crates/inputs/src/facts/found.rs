@@ -1,29 +1,30 @@
-//! Where a name is found first along the directories of a variable, as a program looks for a command along PATH: `$PATH/git: /usr/bin/git`.
+//! Where a name is first found in the directories of a variable, as a shell finds a command in PATH: `$PATH/git:
+//! /usr/bin/git`.
 
 use super::{Kernel, Value, EMPTY, MAX};
 
-/// `of` of the user and group ([`image::fact_kind::USER`]) and of a file of the kernel ([`image::fact_kind::KERNEL_FILE`]) that count only in
-/// starts in which HOME is not set.
+/// `of` of the user ([`crate::facts::fact_kind::USER`]) and of a file of the kernel ([`crate::facts::fact_kind::KERNEL_FILE`]) that
+/// count only in starts without HOME.
 pub const WITHOUT_HOME: u32 = 1;
 
-/// Whether HOME is set, and of a length that can be compared.
+/// Whether HOME is set and short enough to compare.
 #[inline(never)]
 pub(super) fn has_home(kernel: &impl Kernel) -> bool {
     kernel.variable(b"HOME", &mut [0; MAX]).is_some()
 }
 
 impl Value {
-    /// What was recorded, where it does not count.
-    pub(super) fn recorded(text: &[u8]) -> Value {
+    /// A fact as it was recorded, for a start in which it does not count.
+    pub(super) fn from_recorded(text: &[u8]) -> Value {
         let mut value = EMPTY;
         value.push(text);
         value
     }
 
-    /// Looks for a name along the directories of a variable: `$PATH/git`. None where one of them is no absolute path, or cannot be looked into.
-    /// Where HOME is not set, the user's directory stands for it, as far as /etc/passwd tells. Of `$HOME/.`, HOME itself, counts only whether it
-    /// is there.
-    pub fn found(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
+    /// Looks for a name in the directories of a variable, such as `$PATH/git`. None if a directory has no absolute path
+    /// or cannot be searched. If HOME is unset, the user's home directory in /etc/passwd takes its place. For
+    /// `$HOME/.`, HOME itself, the result says only whether it exists.
+    pub fn find(kernel: &impl Kernel, looked_for: &[u8]) -> Option<Value> {
         let slash = looked_for.iter().position(|&byte| byte == b'/')?;
         let (variable, name) = (looked_for[..slash].strip_prefix(b"$")?, &looked_for[slash..]);
         let mut directories = [0; MAX];
@@ -59,8 +60,9 @@ impl Value {
     }
 }
 
-/// The user's directory in /etc/passwd, whose lines are `name:password:uid:gid:comment:directory:shell` (passwd(5)). It comes to the front of the
-/// buffer; returns its size (bytes), None where it is not there or has no room.
+/// Copies the user's home directory from /etc/passwd (lines of `name:password:uid:gid:comment:directory:shell`,
+/// passwd(5)) to the front of `buffer` and returns its size (bytes). None if the user is missing or the buffer is too
+/// small.
 #[inline(never)]
 pub fn home_of_user(kernel: &impl Kernel, buffer: &mut [u8]) -> Option<usize> {
     let mut text = [0; PASSWD_MAX];
@@ -75,7 +77,7 @@ pub fn home_of_user(kernel: &impl Kernel, buffer: &mut [u8]) -> Option<usize> {
     Some(directory.len())
 }
 
-/// As much of /etc/passwd is read (bytes): the launcher has a small stack.
+/// Bytes of /etc/passwd that are read: the launcher has a small stack.
 const PASSWD_MAX: usize = 8 * 1024;
 
 #[cfg(test)]
@@ -84,12 +86,12 @@ mod tests {
 
     use std::string::String;
 
-    use image::{fact_kind, HostFact};
+    use image::HostFact;
 
-    use super::super::{path, Content};
+    use super::super::{fact_kind, recorded_path, Content};
     use super::*;
 
-    /// A machine with two gits, and the user who asks.
+    /// A machine with two gits, and the user of the process.
     struct Machine(u32);
 
     impl Kernel for Machine {
@@ -103,9 +105,6 @@ mod tests {
             Some(value.len())
         }
         fn with_variable(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) {}
-        fn names(&self, _: &[u8], _: &mut dyn FnMut(&[u8])) -> Option<bool> {
-            None
-        }
         fn is_there(&self, path: &[u8]) -> Option<bool> {
             match path {
                 b"/none/secret\0" => None,
@@ -121,36 +120,15 @@ mod tests {
         fn content(&self, _: &[u8]) -> Content {
             Content::Absent
         }
-        fn affinity(&self, _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn memory(&self) -> Option<u64> {
-            None
-        }
-        fn limit(&self, _: u32) -> Option<(u64, u64)> {
-            None
-        }
         fn user(&self) -> [u32; 4] {
             [self.0; 4]
-        }
-        fn groups(&self, _: &mut dyn FnMut(u32)) -> Option<()> {
-            None
-        }
-        fn window(&self, _: u32) -> Option<(u16, u16)> {
-            None
-        }
-        fn cwd(&self, _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn umask(&self) -> u32 {
-            0
         }
     }
 
     #[test]
     fn a_name_is_found_at_the_first_place_along_a_variable() {
         let found = |looked_for: &str| {
-            let value = Value::found(&Machine(0), looked_for.as_bytes())?;
+            let value = Value::find(&Machine(0), looked_for.as_bytes())?;
             Some(String::from_utf8(value.bytes().to_vec()).unwrap())
         };
         assert_eq!(found("$PATH/git").as_deref(), Some("$PATH/git: /usr/bin/git"));
@@ -159,25 +137,29 @@ mod tests {
         assert_eq!(found("$HOME/.config/x"), None, "no absolute path");
         assert_eq!(found("$XDG_DATA_HOME/x"), None, "not set");
         assert_eq!((found("PATH/git"), found("$PATH")), (None, None));
-        let at_home = |user: u32| Value::found(&Machine(user), b"$HOME/x").map(|value| value.bytes().to_vec());
+        let at_home = |user: u32| Value::find(&Machine(user), b"$HOME/x").map(|value| value.bytes().to_vec());
         assert_eq!(at_home(7).as_deref(), Some(&b"$HOME/x: /home/sam/x"[..]), "HOME is not set");
         assert_eq!(at_home(8), None, "nobody knows where");
-        let itself = Value::found(&Machine(7), b"$HOME/.").unwrap();
+        let itself = Value::find(&Machine(7), b"$HOME/.").unwrap();
         assert_eq!(itself.bytes(), b"$HOME/.: there");
         let user = HostFact { kind: fact_kind::USER, of: WITHOUT_HOME, value: Default::default() };
         assert_eq!(
-            Value::now(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(),
+            Value::read_again(&Machine(0), &user, b"1 1 1 1").unwrap().bytes(),
             b"1 1 1 1",
             "who has HOME is not asked"
         );
-        assert_eq!(Value::now(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
+        assert_eq!(Value::read_again(&Machine(7), &user, b"1 1 1 1").unwrap().bytes(), b"7 7 7 7");
         let file = HostFact { kind: fact_kind::KERNEL_FILE, of: WITHOUT_HOME, value: Default::default() };
         let recorded = b"/proc/self/loginuid: unreadable";
-        assert_eq!(Value::now(&Machine(0), &file, recorded).unwrap().bytes(), recorded, "who has HOME does not look");
-        assert_eq!(Value::now(&Machine(7), &file, recorded).unwrap().bytes(), b"/proc/self/loginuid: absent");
+        assert_eq!(
+            Value::read_again(&Machine(0), &file, recorded).unwrap().bytes(),
+            recorded,
+            "who has HOME does not look"
+        );
+        assert_eq!(Value::read_again(&Machine(7), &file, recorded).unwrap().bytes(), b"/proc/self/loginuid: absent");
         let fact = HostFact { kind: fact_kind::FOUND, of: 0, value: Default::default() };
         let recorded = b"$PATH/git: /bin/git";
-        assert_eq!(path(&fact, recorded), Some(&b"$PATH/git"[..]));
-        assert_ne!(Value::now(&Machine(0), &fact, recorded).unwrap().bytes(), recorded);
+        assert_eq!(recorded_path(&fact, recorded), Some(&b"$PATH/git"[..]));
+        assert_ne!(Value::read_again(&Machine(0), &fact, recorded).unwrap().bytes(), recorded);
     }
 }

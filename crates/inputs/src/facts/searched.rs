@@ -1,27 +1,34 @@
-//! Whether a search along the directories of a variable (PYTHONPATH, RUBYLIB) finds what it found when the image was made: nothing in any of them.
+//! Whether a search in the directories of a variable (PYTHONPATH, RUBYLIB) still finds nothing in any of them, as
+//! during the boot.
 //!
-//! An image records the digest of the variable's value, and the names that its boot looked up there: `PYTHONPATH DIGEST: json/os/re`. A start
-//! with another value has each of its directories listed; one with such a name, whatever follows behind a dot, is in the way.
+//! An image records the digest of the variable's value, and the names that its boot looked up: `PYTHONPATH DIGEST:
+//! json/os/re`. For a start with another value, each of its directories is listed; one that contains such a name, with
+//! any suffix, makes the image stale.
 
 use super::{Kernel, Value, EMPTY};
 
-/// Stands for the digest where the variable was not set, or empty.
+/// Stands in place of the digest if the variable was unset or empty.
 pub const UNSET: &[u8] = b"unset";
 
-/// Between two names.
+/// Separates names.
 pub const SEPARATOR: u8 = b'/';
 
-/// Longer paths were not tried (bytes); the front ends' start_form has the same limit for HOME.
+/// Longest path (bytes): longer ones were not tried. The front ends' start_form has the same limit for HOME.
 const LONGEST: usize = 200;
 
-/// Of which variable a record is.
+/// The variable that a record is about.
 pub fn variable(recorded: &[u8]) -> &[u8] {
     recorded.split(|&byte| byte == b' ').next().unwrap_or(recorded)
 }
 
+/// The names that a record has, with `/` between. None if the record is damaged.
+pub fn names(recorded: &[u8]) -> Option<&[u8]> {
+    split(recorded).map(|(_, names)| names)
+}
+
 impl Value {
-    /// What is in the way of a start in this environment, in words; None where nothing is.
-    pub fn of_obstacle(kernel: &impl Kernel, recorded: &[u8]) -> Option<Value> {
+    /// What makes the image stale in this environment, in words; None if nothing does.
+    pub fn read_obstacle(kernel: &impl Kernel, recorded: &[u8]) -> Option<Value> {
         let variable = variable(recorded);
         let (value, names) = recorded.get(variable.len() + 1..).and_then(split).unwrap_or_default();
         let mut found = None;
@@ -34,27 +41,28 @@ impl Value {
     }
 }
 
-/// The digest's text, and the names.
+/// Splits a record into the digest's text and the names.
 fn split(rest: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = rest.windows(2).position(|pair| pair == b": ")?;
     Some((&rest[..end], &rest[end + 2..]))
 }
 
-/// Whether a value has the digest that was recorded.
+/// Whether a value has the recorded digest.
 fn is_same(value: &[u8], recorded: &[u8]) -> bool {
     let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
     let digits = image::digest(value).into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
     digits.eq(recorded.iter().copied())
 }
 
-/// The first directory that is no plain one, or has one of the names. Not inlined: most starts have the recorded value.
+/// The first directory whose path is not plain or that contains one of the names. Not inlined: most starts have the
+/// recorded value.
 #[inline(never)]
 fn obstacle(kernel: &impl Kernel, value: &[u8], names: &[u8]) -> Option<Value> {
     let mut words = EMPTY;
     let mut path = [0; LONGEST + 1];
     for directory in value.split(|&byte| byte == b':') {
         if !is_plain(directory) {
-            [b"not each entry is the plain absolute path of a directory: ", value]
+            [b"an entry is not a plain absolute path of a directory: ", value]
                 .into_iter()
                 .for_each(|it| words.push(it));
             return Some(words);
@@ -64,14 +72,14 @@ fn obstacle(kernel: &impl Kernel, value: &[u8], names: &[u8]) -> Option<Value> {
         let listed = kernel.names(&path[..=directory.len()], &mut |name| {
             let stem = name.split(|&byte| byte == b'.').next().unwrap_or(name);
             if words.length == 0 && !stem.is_empty() && has(names, stem) {
-                [directory, b"/", name, b" has a name that the boot looked up"]
+                [directory, b"/", name, b" has a name that the boot looked up and did not find"]
                     .into_iter()
                     .for_each(|it| words.push(it));
             }
         });
         if listed.is_none() {
             words.length = 0;
-            [directory, b" is no directory that can be listed"].into_iter().for_each(|it| words.push(it));
+            [directory, b" is not a directory that can be listed"].into_iter().for_each(|it| words.push(it));
         }
         if words.length > 0 {
             return Some(words);
@@ -80,7 +88,8 @@ fn obstacle(kernel: &impl Kernel, value: &[u8], names: &[u8]) -> Option<Value> {
     None
 }
 
-/// Whether this is an absolute path to which nothing happens on the way into a search path: neither is it shortened, nor is it taken for several.
+/// Whether this is an absolute path that a runtime puts into its search path as it is: it neither normalizes it nor
+/// splits it.
 pub fn is_plain(path: &[u8]) -> bool {
     let is_usual = |part: &[u8]| {
         let is_usual = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
@@ -89,7 +98,7 @@ pub fn is_plain(path: &[u8]) -> bool {
     path.len() <= LONGEST && path.strip_prefix(b"/").is_some_and(|rest| rest.split(|&byte| byte == b'/').all(is_usual))
 }
 
-/// Whether a name is one of these, which are sorted.
+/// Whether a name is among these sorted ones.
 fn has(names: &[u8], wanted: &[u8]) -> bool {
     let mut rest = names;
     while !rest.is_empty() {
@@ -136,49 +145,19 @@ mod tests {
             names.iter().for_each(|name| each(name));
             Some(true)
         }
-        fn variable(&self, _: &[u8], _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn is_there(&self, _: &[u8]) -> Option<bool> {
-            None
-        }
         fn uname(&self, _: &mut dyn FnMut([&[u8]; 4])) {}
-        fn read(&self, _: &[u8], _: &mut [u8]) -> Option<usize> {
-            None
-        }
         fn content(&self, _: &[u8]) -> Content {
             Content::Absent
         }
-        fn affinity(&self, _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn memory(&self) -> Option<u64> {
-            None
-        }
-        fn limit(&self, _: u32) -> Option<(u64, u64)> {
-            None
-        }
         fn user(&self) -> [u32; 4] {
             [0; 4]
-        }
-        fn groups(&self, _: &mut dyn FnMut(u32)) -> Option<()> {
-            None
-        }
-        fn window(&self, _: u32) -> Option<(u16, u16)> {
-            None
-        }
-        fn cwd(&self, _: &mut [u8]) -> Option<usize> {
-            None
-        }
-        fn umask(&self) -> u32 {
-            0
         }
     }
 
     fn obstacle_of(made_with: Option<&str>, now: Option<&'static str>) -> Option<String> {
         let hex = |value: &str| image::digest(value.as_bytes()).map(|byte| format!("{byte:02x}")).concat();
         let recorded = format!("PYTHONPATH {}: json/os/re", made_with.map_or("unset".into(), hex));
-        let value = Value::of_obstacle(&Machine(now), recorded.as_bytes())?;
+        let value = Value::read_obstacle(&Machine(now), recorded.as_bytes())?;
         Some(String::from_utf8(value.bytes().to_vec()).unwrap())
     }
 
@@ -194,13 +173,13 @@ mod tests {
     #[test]
     fn what_is_in_the_way_is_named() {
         let found = |now| obstacle_of(Some("/elsewhere"), Some(now)).unwrap_or_default();
-        assert_eq!(found("/free:/module"), "/module/json.py has a name that the boot looked up");
-        assert_eq!(found("/package"), "/package/re has a name that the boot looked up");
+        assert_eq!(found("/free:/module"), "/module/json.py has a name that the boot looked up and did not find");
+        assert_eq!(found("/package"), "/package/re has a name that the boot looked up and did not find");
         assert!(found("/library").contains("/library/os.cpython-311"));
-        assert_eq!(found("/free:/zip"), "/zip is no directory that can be listed");
+        assert_eq!(found("/free:/zip"), "/zip is not a directory that can be listed");
         let long = format!("/{}", "long".repeat(50)).leak();
         for strange in ["x", ":", "/free:", ":/free", "/free/", "//free", "/./free", "/free/..", "/a b", long] {
-            assert!(found(strange).starts_with("not each entry is the plain absolute path"), "{strange}");
+            assert!(found(strange).starts_with("an entry is not a plain absolute path"), "{strange}");
         }
     }
 

@@ -9,12 +9,10 @@ use crate::arch::{set_thread_pointer, syscall};
 mod memory;
 mod region;
 
+pub use inputs::system::{Result, Status};
+pub use inputs::Errno;
 pub use memory::*;
 pub use region::{FilePart, Memory};
-
-/// An error number of the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub u32);
 
 /// An open descriptor; the launcher closes what it opened itself before it jumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +21,6 @@ pub struct Fd(pub u32);
 /// A child of this process.
 #[derive(Clone, Copy)]
 pub struct Pid(pub u32);
-
-pub type Result<T> = core::result::Result<T, Errno>;
 
 /// What a call returned, as the kernel encodes errors.
 pub fn result(value: isize) -> Result<usize> {
@@ -125,20 +121,6 @@ pub fn close(fd: Fd) {
     let _ = unsafe { call(raw::__NR_close, &[fd.0 as usize]) };
 }
 
-/// Size, times, owner, mode and identity of a file.
-#[derive(Clone, Copy, Debug)]
-pub struct Status {
-    pub size: u64,
-    /// ns since 1970.
-    pub mtime: i64,
-    /// ns since 1970.
-    pub ctime: i64,
-    pub owner: u32,
-    pub mode: u32,
-    pub device: u64,
-    pub inode: u64,
-}
-
 fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
     let mut stat = core::mem::MaybeUninit::<raw::stat>::zeroed();
     let mut arguments = arguments;
@@ -207,12 +189,6 @@ pub fn is_open(number: u32) -> bool {
     unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_GETFD as usize]) }.is_ok()
 }
 
-/// Another descriptor of the same open file.
-pub fn duplicate(fd: Fd) -> Result<Fd> {
-    // SAFETY: no memory is involved.
-    unsafe { call(raw::__NR_fcntl, &[fd.0 as usize, raw::F_DUPFD_CLOEXEC as usize, 0]) }.map(|fd| Fd(fd as u32))
-}
-
 /// Moves the open descriptor `fd` to the first free number above `number`.
 pub fn duplicate_above(fd: Fd, number: u32) -> Result<Fd> {
     let arguments = [fd.0 as usize, raw::F_DUPFD_CLOEXEC as usize, number as usize + 1];
@@ -232,12 +208,6 @@ pub fn renumber(fd: Fd, number: u32, flags: u32) -> Result<()> {
     unsafe { call(raw::__NR_dup3, &[fd.0 as usize, number as usize, cloexec as usize])? };
     close(fd);
     Ok(())
-}
-
-/// Moves a file's offset.
-pub fn seek(fd: Fd, offset: u64) -> Result<()> {
-    // SAFETY: no memory is involved.
-    unsafe { call(raw::__NR_lseek, &[fd.0 as usize, offset as usize, raw::SEEK_SET as usize]) }.map(drop)
 }
 
 /// A file's offset.
@@ -268,47 +238,6 @@ pub fn announce(entry: u32) {
     const FIRST: u32 = 1 << 30;
     // SAFETY: no memory is involved.
     let _ = unsafe { call(raw::__NR_getpgid, &[(FIRST + entry) as usize]) };
-}
-
-/// Makes an eventfd with this count.
-pub fn eventfd(count: u32, flags: u32) -> Result<Fd> {
-    // SAFETY: no memory is involved.
-    unsafe { call(raw::__NR_eventfd2, &[count as usize, flags as usize]) }.map(|fd| Fd(fd as u32))
-}
-
-/// Makes an epoll instance.
-pub fn epoll(flags: u32) -> Result<Fd> {
-    // SAFETY: no memory is involved.
-    unsafe { call(raw::__NR_epoll_create1, &[(flags & raw::O_CLOEXEC) as usize]) }.map(|fd| Fd(fd as u32))
-}
-
-/// Registers `watched` with an epoll instance: EPOLL flags, and the number that comes with an event.
-pub fn watch(epoll: u32, watched: u32, events: u32, data: u64) -> Result<()> {
-    let event = raw::epoll_event { events, data };
-    let operation = raw::EPOLL_CTL_ADD as usize;
-    // SAFETY: the kernel reads the structure.
-    unsafe { call(raw::__NR_epoll_ctl, &[epoll as usize, operation, watched as usize, &raw const event as usize]) }
-        .map(drop)
-}
-
-/// Makes a pipe: reading end, writing end.
-pub fn pipe(flags: u32) -> Result<(Fd, Fd)> {
-    let mut ends = [0u32; 2];
-    // SAFETY: the kernel writes two descriptors.
-    unsafe { call(raw::__NR_pipe2, &[ends.as_mut_ptr() as usize, flags as usize])? };
-    Ok((Fd(ends[0]), Fd(ends[1])))
-}
-
-/// Sets the capacity of a pipe; a smaller limit of the system is not an error.
-pub fn set_pipe_capacity(number: u32, capacity: u64) {
-    // SAFETY: no memory is involved.
-    let _ = unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_SETPIPE_SZ as usize, capacity as usize]) };
-}
-
-/// Sets the status flags of a descriptor.
-pub fn set_status_flags(number: u32, flags: u32) -> Result<()> {
-    // SAFETY: no memory is involved.
-    unsafe { call(raw::__NR_fcntl, &[number as usize, raw::F_SETFL as usize, flags as usize]) }.map(drop)
 }
 
 /// Effective user.

@@ -29,7 +29,7 @@ COUNT = "SNAPBOOT_EXPLAIN_COUNT"
 FIRST_NUMBER = 1 << 30
 
 
-def locking(lock, note, is_main, clock, watch):
+def locking(lock, add, is_main, clock, watch):
     """Wraps the function that takes the lock of a module that is not loaded yet. watch: called with the first one."""
     is_first = True
 
@@ -40,17 +40,17 @@ def locking(lock, note, is_main, clock, watch):
         if is_first:
             is_first = False
             watch()
-        note((clock(), "body", self._name))
+        add((clock(), "body", self._name))
         try:
             return lock(self)
         except BaseException:
-            note((clock(), None, "failed"))
+            add((clock(), None, "failed"))
             raise
 
     return __enter__
 
 
-def unlocking(unlock, note, is_main, clock):
+def unlocking(unlock, add, is_main, clock):
     """Wraps the function that releases the lock: the module has been loaded, or there is an exception."""
 
     def __exit__(self, *raised):
@@ -58,19 +58,19 @@ def unlocking(unlock, note, is_main, clock):
             return unlock(self, *raised)
         finally:
             if is_main():
-                note((clock(), None, "" if raised[0] is None else "failed"))
+                add((clock(), None, "" if raised[0] is None else "failed"))
 
     return __exit__
 
 
-def searching(find, note, is_main, clock, spans, meet):
+def searching(find, add, is_main, clock, spans, meet):
     """Wraps the function that looks for a module. meet: called with the position in spans, and the class of the loader."""
 
     def _find_spec(name, path, target=None):
         if not is_main():
             return find(name, path, target)
         place = len(spans)
-        note((clock(), "search", name))
+        add((clock(), "search", name))
         origin = ""
         try:
             spec = find(name, path, target)
@@ -78,55 +78,55 @@ def searching(find, note, is_main, clock, spans, meet):
             meet(place, type(getattr(spec, "loader", None)))
             return spec
         finally:
-            note((clock(), None, origin))
+            add((clock(), None, origin))
 
     return _find_spec
 
 
-def reading(read, note, is_main, clock, kind="code"):
+def reading(read, add, is_main, clock, kind="code"):
     """Wraps the function that reads its code. kind: of part."""
 
     def get_code(self, name):
         if not is_main():
             return read(self, name)
-        note((clock(), kind, name))
+        add((clock(), kind, name))
         try:
             return read(self, name)
         finally:
-            note((clock(), None, ""))
+            add((clock(), None, ""))
 
     return get_code
 
 
-def linking(link, note, is_main, clock):
+def linking(link, add, is_main, clock):
     """Wraps the function that loads a shared library."""
 
     def create_module(self, spec):
         if not is_main():
             return link(self, spec)
-        note((clock(), "code", spec.name))
+        add((clock(), "code", spec.name))
         try:
             return link(self, spec)
         finally:
-            note((clock(), None, ""))
+            add((clock(), None, ""))
 
     return create_module
 
 
-def opening(open, note, is_main, clock, watch):
+def opening(open, add, is_main, clock, watch):
     """Wraps a method of the finder that opens the boot archive and has no argument then. watch: called when it is open."""
 
-    def noted():
+    def recorded():
         if not is_main():
             return open()
-        note((clock(), "archive", "opening the boot archive"))
+        add((clock(), "archive", "opening the boot archive"))
         try:
             open()
             watch()
         finally:
-            note((clock(), None, ""))
+            add((clock(), None, ""))
 
-    return noted
+    return recorded
 
 
 def finding(find, spans):
@@ -186,7 +186,7 @@ class Spans:
         main, spans = get_ident(), []
         first = entries_of(path) if counts else 0
 
-        def note_and_count(span):
+        def add_and_count(span):
             try:
                 posix.getpgid(FIRST_NUMBER + first + len(spans) // 3)
             except OSError:
@@ -195,12 +195,12 @@ class Spans:
 
         def collect(phase, _):
             if get_ident() == main:
-                note((clock(), "collector", "garbage collection") if phase == "start" else (clock(), None, ""))
+                add((clock(), "collector", "garbage collection") if phase == "start" else (clock(), None, ""))
 
-        self.note = note = note_and_count if counts else spans.extend
+        self.add = add = add_and_count if counts else spans.extend
         self.is_main = lambda: get_ident() == main
         self.spans, self.collect, self.is_open = spans, collect, False
-        self.told = False
+        self.is_written = False
         # Classes of loaders that were already wrapped.
         self.met = set()
         # Whether the boot archive answered the last search.
@@ -211,9 +211,9 @@ class Spans:
         gc.callbacks.append(self.collect)
         for owner in filter(None, (posix, sys.modules.get("os"))):
             for name in ("_exit", "abort"):
-                setattr(owner, name, self.telling(getattr(owner, name)))
+                setattr(owner, name, self.recording_end(getattr(owner, name)))
             for name in ("execv", "execve"):
-                setattr(owner, name, self.telling(getattr(owner, name), executes=True))
+                setattr(owner, name, self.recording_end(getattr(owner, name), executes=True))
         lock = bootstrap._ModuleLockManager
         self.wrap(lock, "__enter__", lambda *parts: locking(*parts, self.watch_imports))
         self.wrap(lock, "__exit__", unlocking)
@@ -250,35 +250,35 @@ class Spans:
         search = finder.__dict__.get("find_spec")
         if hasattr(search, "listen"):
             search._find = finding(search._find, self)
-            search.listen(self.note_answer)
+            search.listen(self.record_answer)
 
-    def note_answer(self, name, took):
+    def record_answer(self, name, took):
         """Records another answer of the boot archive, and its duration in nanoseconds."""
         if self.is_main():
             now = clock()
-            self.note((now - took, "data", name))
-            self.note((now, None, ""))
+            self.add((now - took, "data", name))
+            self.add((now, None, ""))
 
     def wrap(self, owner, attribute, wrapper):
         """Wraps a function."""
         before = getattr(owner, attribute)
-        wrapped = wrapper(before, self.note, self.is_main, clock)
+        wrapped = wrapper(before, self.add, self.is_main, clock)
         wrapped.__code__ = wrapped.__code__.replace(co_filename=before.__code__.co_filename)
         setattr(owner, attribute, wrapped)
 
-    def telling(self, end, executes=False):
+    def recording_end(self, end, executes=False):
         """Wraps a function that ends the process without its exit handlers, or executes another program: writes the records first. Takes
         that back if the process goes on."""
 
         def ending(*arguments, **named):
-            told, size, is_open = self.told, len(self.spans), self.is_open
-            end_of_file = self.tell(shown(arguments[0]) if executes and arguments else None, ends_early=True)
+            was_written, size, is_open = self.is_written, len(self.spans), self.is_open
+            end_of_file = self.write(shown(arguments[0]) if executes and arguments else None, ends_early=True)
             try:
                 return end(*arguments, **named)
             finally:
-                if self.told and not told:
+                if self.is_written and not was_written:
                     del self.spans[size:]
-                    self.told, self.is_open = False, is_open
+                    self.is_written, self.is_open = False, is_open
                     gc.callbacks.append(self.collect)
                     posix.truncate(self.path, end_of_file)
 
@@ -287,20 +287,20 @@ class Spans:
     def step(self, kind, name, begun=None):
         """Ends the previous step, if any, and begins one."""
         if self.is_open:
-            self.note((clock(), None, ""))
+            self.add((clock(), None, ""))
         self.is_open = True
-        self.note((clock() if begun is None else begun, kind, name))
+        self.add((clock() if begun is None else begun, kind, name))
 
-    def tell(self, executed=None, ends_early=False):
+    def write(self, executed=None, ends_early=False):
         """Ends the last step, and writes all of them. executed: the program that the process executes. ends_early: steps may still be open.
         Returns the position in the file."""
-        if posix.getpid() != self.process or self.told:
+        if posix.getpid() != self.process or self.is_written:
             return 0  # a forked child
-        self.told = True
+        self.is_written = True
         if ends_early:
             kinds = self.spans[1::3]
             for _ in range(len(kinds) - 2 * kinds.count(None)):
-                self.note((clock(), None, ""))
+                self.add((clock(), None, ""))
             self.is_open = False
         self.step("other", "measuring: writing")
         gc.callbacks.remove(self.collect)
@@ -316,7 +316,7 @@ class Spans:
         while text:
             text = text[posix.write(descriptor, text) :]
         if self.counts:
-            self.note((0, None, ""))
+            self.add((0, None, ""))
         posix.write(descriptor, b"end=%d \0" % clock())
         posix.close(descriptor)
         return begin
@@ -344,7 +344,7 @@ def watch_ordinary(path, counts, begun):
         return function
 
     # The handler registered first is called last.
-    register(spans.tell)
+    register(spans.write)
     register(ending)
     atexit.register = register_and_end_first
     spans.watch()

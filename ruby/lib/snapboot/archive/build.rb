@@ -22,10 +22,10 @@ module Snapboot
       OTHERS = %w[.git .bundle node_modules log tmp].freeze
       private_constant :OTHERS
 
-      # `directories`: absolute paths, the program's own first. `tell`: receives lines for the command.
-      def initialize(directories, tell)
+      # `directories`: absolute paths, the program's own first. `command`: receives lines for the command.
+      def initialize(directories, command)
         @directories = directories
-        @tell = tell
+        @command = command
         @skipped = 0
       end
 
@@ -42,8 +42,8 @@ module Snapboot
       private
 
       def say(kind, text)
-        @tell.puts("#{kind} #{text}")
-        @tell.flush
+        @command.puts("#{kind} #{text}")
+        @command.flush
       end
 
       # Puts the bundle's gems on the load path, which the archive remembers, too.

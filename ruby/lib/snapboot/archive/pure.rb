@@ -74,7 +74,7 @@ module Snapboot
         end
 
         def identity(path)
-          Identity.of(path)
+          Identity.read(path)
         end
 
         def fetch(kind, name, context)
@@ -116,7 +116,7 @@ module Snapboot
 
         def look_up(kind, name, context)
           entry = @reader&.find([kind].pack("C") << context_id(context) << @root.name(name)) or return [MISS, nil]
-          freshness = @freshness.of(entry, @reader.whole?)
+          freshness = @freshness.check(entry, @reader.whole?)
           return [STALE, nil] if freshness == :stale
 
           payload = entry.payload or return [MISS, nil]

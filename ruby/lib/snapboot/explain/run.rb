@@ -57,7 +57,7 @@ trace.module_eval do
       end
       leave_no_feature
       watch
-      at_exit { tell }
+      at_exit { write_all }
       step(:main, "__main__")
     end
 
@@ -179,7 +179,7 @@ trace.module_eval do
     end
 
     # Ends the last step, and writes all spans. +executed+: the program that the process executes.
-    def tell(executed = nil)
+    def write_all(executed = nil)
       return if Process.pid != @process || @ended
 
       end_main
@@ -189,13 +189,13 @@ trace.module_eval do
 
     # Writes the spans before the block ends the process without its exit handlers, or executes another program; takes that
     # back if the process goes on.
-    def tell_before(executed = nil)
+    def write_before(executed = nil)
       return yield if Process.pid != @process || @ended
 
       size = @spans.size
       ending = @ending
       pending = @pending
-      length = tell_early(executed)
+      length = write_early(executed)
       begin
         yield
       ensure
@@ -219,7 +219,7 @@ trace.module_eval do
     end
 
     # Ends all open spans, and writes them. Returns the position in the file.
-    def tell_early(executed)
+    def write_early(executed)
       length = File.exist?(@path) ? File.size(@path) : 0
       close_code
       kinds = @spans.each_slice(3).map { |span| span[1] }

@@ -62,10 +62,10 @@ lambda do |run, asks_for_code:|
   executing = Kernel.instance_method(:exec)
   [Kernel, Kernel.singleton_class, Process.singleton_class].each do |owner|
     owner.module_eval do
-      define_method(:exit!) { |*status| run.tell_before { ending.bind_call(self, *status) } }
+      define_method(:exit!) { |*status| run.write_before { ending.bind_call(self, *status) } }
       define_method(:exec) do |*words, **options|
         program = Array(words.find { |word| !word.is_a?(Hash) }).first.to_s
-        run.tell_before(program) { executing.bind_call(self, *words, **options) }
+        run.write_before(program) { executing.bind_call(self, *words, **options) }
       end
     end
   end

@@ -16,11 +16,11 @@ class BootArchive
   # By identity, see ruby/lib/snapboot/archive.rb.
   LATER = {}.compare_by_identity.tap { |mask| mask[Object] = :never }.freeze
 
-  # +request+: of the image. +telling+: its Telling.
-  def initialize(request, telling)
+  # +request+: of the image. +load_report+: its LoadReport.
+  def initialize(request, load_report)
     @library = File.dirname(request.value("archive"), 2)
     @script = request.value("script")
-    @telling = telling
+    @load_report = load_report
     @loaded = 0
   end
 
@@ -36,7 +36,7 @@ class BootArchive
 
   # Called when Ruby is about to load this file. Returns its code, or nil if Ruby should compile it.
   def code_of(path)
-    return unless @waits && @telling.folder && (@loaded += 1) > FEW
+    return unless @waits && @load_report.folder && (@loaded += 1) > FEW
 
     @waits = false
     Thread.handle_interrupt(LATER) { open }
@@ -48,10 +48,10 @@ class BootArchive
   def open
     CODE.singleton_class.__send__(:remove_method, :load_iseq)
     REQUIRE.bind_call(Object.new, "#{@library}/archive.rb")
-    return unless Snapboot::Archive.set_up(@script, @telling.folder)
+    return unless Snapboot::Archive.set_up(@script, @load_report.folder)
 
     REQUIRE.bind_call(Object.new, "#{@library}/setup.rb")
-    @telling.listen_to_archive(%r{\A#{Regexp.escape(@library)}/|/libsnapboot_ruby\.so\z})
+    @load_report.listen_to_archive(%r{\A#{Regexp.escape(@library)}/|/libsnapboot_ruby\.so\z})
   rescue StandardError, ScriptError => e
     warn("snapboot: no archive: #{e.message} (#{e.class})") if ENV["SNAPBOOT_LOG"] == "1"
   end

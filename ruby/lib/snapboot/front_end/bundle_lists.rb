@@ -40,7 +40,7 @@ class BundleLists
     return if @indexes.empty?
 
     names = ObjectSpace.each_object(Bundler::Definition).flat_map { |definition| definition.locked_gems&.specs.to_a }
-    names.each { |spec| @indexes.each_value { |folders| note(spec, folders) } }
+    names.each { |spec| @indexes.each_value { |folders| add(spec, folders) } }
   end
 
   private
@@ -64,7 +64,7 @@ class BundleLists
       next original.call unless knows_index?
 
       folders = @lists.directories
-      index = @lists.told { original.call }
+      index = @lists.reading_all { original.call }
       @indexes[index] ||= folders
       index
     end
@@ -88,7 +88,7 @@ class BundleLists
   def watch_search(index, name)
     @wrappers.wrap(index, name) do |receiver, original, arguments, block|
       folders = @indexes[receiver]
-      note(arguments.first, folders) if folders
+      add(arguments.first, folders) if folders
       original.call(*arguments, &block)
     end
   end
@@ -96,7 +96,7 @@ class BundleLists
   def watch_whole(index, name)
     @wrappers.wrap(index, name) do |receiver, original, arguments, block|
       folders = @indexes[receiver]
-      @lists.note(GemLists::ALL, folders) if folders && !receiver.equal?(@copied)
+      @lists.add(GemLists::ALL, folders) if folders && !receiver.equal?(@copied)
       original.call(*arguments, &block)
     end
   end
@@ -112,13 +112,13 @@ class BundleLists
   end
 
   # +wanted+: a name, a name and a version, or an object that has both.
-  def note(wanted, folders)
+  def add(wanted, folders)
     name, version = wanted.respond_to?(:version) ? [wanted.name, wanted.version] : wanted
     name = name.name if name.respond_to?(:name)
-    return @lists.note("#{name}-#{GemLists::ALL}", folders) unless version.is_a?(Gem::Version)
+    return @lists.add("#{name}-#{GemLists::ALL}", folders) unless version.is_a?(Gem::Version)
 
     # Of any platform, or of one.
-    @lists.note("#{name}-#{version}.gemspec", folders)
-    @lists.note("#{name}-#{version}-#{GemLists::ALL}", folders)
+    @lists.add("#{name}-#{version}.gemspec", folders)
+    @lists.add("#{name}-#{version}-#{GemLists::ALL}", folders)
   end
 end

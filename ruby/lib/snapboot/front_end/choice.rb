@@ -43,7 +43,7 @@ class Choice
     return @lost ||= @by_program || reader != @file if @holder
 
     @file = reader
-    @holder = @find.call if known?
+    @holder = @find.call if known_form?
     return @lost = true unless @holder
 
     # The value before it is the program's, if it has given one.
@@ -68,7 +68,7 @@ class Choice
 
   private
 
-  def known?
+  def known_form?
     lines = File.readlines(@file, mode: "rb").map(&:strip).each.with_index(1).reject { |line, _| line.start_with?("#") }
     lines = lines.select { |line, _| line.match?(TERMINAL) || @source.variables.any? { |name| line.include?(name) } }
     @numbers = lines.map(&:last)

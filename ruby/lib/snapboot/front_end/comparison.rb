@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# The contents of a process, in a form that can be compared with another boot: see crates/freeze session/derived.rs.
+# The contents of a process, in a form that can be compared with another boot: see crates/freeze programs/derived.rs.
 #
 # Each string, and each number or truth value that an object keeps, with the secrets taken out, becomes a digest. Use this
 # only in a process that is not frozen, since it leaves many objects behind.

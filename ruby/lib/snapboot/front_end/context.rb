@@ -120,7 +120,7 @@ class Context
     fall_back("the locale has another encoding than the one that the image was made in")
   end
 
-  # A trial thaw by `snapboot freeze` runs nothing of the program.
+  # A rehearsal by `snapboot freeze` runs nothing of the program.
   def refuse_rehearsal(reason)
     log("snapboot: #{reason}\n")
     exit!(125)

@@ -36,9 +36,9 @@ class Deeds
   # Starts recording.
   def watch
     CALLS.each do |owners, names|
-      owners.product(names.to_a) { |owner, (name, event)| wrap(owner, name) { @trial.note(event) } }
+      owners.product(names.to_a) { |owner, (name, event)| wrap(owner, name) { @trial.record_effect(event) } }
     end
-    wrap(Dir.singleton_class, :mkdir) { |path, mode| make(path, mode == TEMPORARY_MODE, "makes the folder") }
+    wrap(Dir.singleton_class, :mkdir) { |path, mode| make(path, mode == TEMPORARY_MODE, "makes the directory") }
     wrap(File, :initialize) { |path, mode| opened(path, mode) }
     [Kernel, Kernel.singleton_class, IO.singleton_class].product(%i[open sysopen]) do |owner, name|
       wrap(owner, name) { |path, mode| opened(path, mode) }
@@ -87,21 +87,21 @@ class Deeds
 
     loaded = caller_locations.find { |place| FILE_BODIES.include?(place.base_label) }&.absolute_path
     here = File.expand_path(".")
-    @trial.note("reads #{name} of the current directory") unless loaded&.start_with?("#{here.chomp("/")}/")
+    @trial.record_effect("reads #{name} of the current directory") unless loaded&.start_with?("#{here.chomp("/")}/")
   end
 
   def make(path, is_temporary, event)
     return if path.is_a?(Integer) || path.to_s.start_with?("/dev/")
 
     @temporary << path if is_temporary
-    @trial.note(is_temporary ? "makes a temporary file or folder" : "#{event} #{path}")
+    @trial.record_effect(is_temporary ? "makes a temporary file or directory" : "#{event} #{path}")
   end
 
   # Records methods that are added to modules which already existed.
   def watch_methods
     there = @there
     trial = @trial
-    changed = ->(owner) { trial.note_change("changes #{NAME.bind_call(owner)}") if there.key?(owner) }
+    changed = ->(owner) { trial.record_change("changes #{NAME.bind_call(owner)}") if there.key?(owner) }
     Module.prepend(Module.new do
       %i[method_added method_removed method_undefined].each do |name|
         define_method(name) { |method| super(method).tap { changed.call(self) } }

@@ -77,9 +77,11 @@ class Early
     @undo << -> { remove_method(owner, name) if owner.method_defined?(name, false) }
   end
 
-  # Also where the program has frozen the object.
+  # Also where the program has frozen the object. Where that is impossible, nothing is frozen: see Settings#settle.
   def remove_method(owner, name)
     frozen = owner.frozen?
+    return if frozen && !ObjectHeader.layout_known?
+
     ObjectHeader.thaw(owner) if frozen
     owner.__send__(:remove_method, name)
     owner.freeze if frozen

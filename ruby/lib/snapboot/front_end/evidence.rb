@@ -1,29 +1,30 @@
 # frozen_string_literal: true
 
-# Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews it.
+# Another start as evidence: what of this process depends on facts about its start, such as HOME, and how a thaw renews
+# it.
 #
-# `snapboot freeze` boots a program that has read such facts once more with others (crates/freeze session/other_start.rs),
-# and then again as the first time. Each boot looks at all that it holds, in a child (start_comparison.rb). Strings that only
-# hold a fact, a thaw makes anew.
+# If a program has read such facts, `snapboot freeze` boots it once more with other values (crates/freeze
+# programs/other_start.rs), and then again with the first ones. Each boot compares all objects that it holds in a child
+# (start_comparison.rb). A thaw makes strings anew that only hold a fact.
 class Evidence
   CWD = :cwd
-  FAILED = "what it holds cannot be looked at"
+  FAILED = "its objects cannot be compared"
   # Seconds of processor time.
   LONGEST = 4
   GET = ENV.method(:[])
   SIZE = String.instance_method(:bytesize)
   private_constant :CWD, :FAILED, :LONGEST, :GET, :SIZE
 
-  # Names of facts, and their values in the image; and the values in this boot.
+  # Names of facts with their values in the image, and the values in this boot.
   attr_reader :facts, :here
-  # What another start is compared for: see protocol.md.
+  # The purpose of this boot among those that are compared: see protocol.md.
   attr_reader :role
-  # Names of constants by the module in which they are private: afterwards nothing tells them.
+  # Names of private constants by module: later, nothing can tell that they were private.
   attr_reader :private_constants
-  # What the program has run at its end: as many handlers as there are, in the order of their making.
+  # The program's exit handlers, in the order in which they were registered.
   attr_reader :exit_handlers
 
-  # To be made before the program can change anything.
+  # Create this before the program can change anything.
   def initialize(request)
     @directory = request.directory
     @role = request.value("evidence")
@@ -38,8 +39,8 @@ class Evidence
     @wrappers = Wrappers.new
   end
 
-  # The WatchedValues of a boot that looks for comparisons only, or nil. To be made before reads are watched. +load_file+:
-  # loads a file of the front end by its name. +own+: the front end's directory.
+  # Returns the WatchedValues of a boot that records comparisons only, or nil. Call before reads are watched.
+  # +load_file+: loads a file of the front end by its name. +own+: the front end's directory.
   def watched_values(load_file, own)
     return unless @watches_values
 
@@ -47,7 +48,8 @@ class Evidence
     WatchedValues.new(@here, own)
   end
 
-  # Starts noting what cannot be found afterwards. +values+: WatchedValues, where only these count, or nil.
+  # Starts recording what cannot be found afterwards. +values+: the WatchedValues of a boot that records only these, or
+  # nil.
   def watch(values)
     return if @role.nil?
 
@@ -60,19 +62,20 @@ class Evidence
     end
   end
 
-  # Stops noting, and leaves no trace.
+  # Removes the hooks.
   def stop
     @values&.stop
     @wrappers.take_off
   end
 
-  # Whether this is a boot as another start, of which nothing is frozen.
+  # Whether this is a boot as another start, which is not frozen.
   def other?
     @role == "other"
   end
 
-  # Finds what a thaw makes anew, and tells what differs. +asked+: whether the program has asked for the folder, and for its
-  # terminal. +secrets+: the SecretValues, or nil. The block looks at what this process holds, in a child.
+  # Finds what a thaw makes anew, and reports the differences. +asked+: whether the program has read the current
+  # directory, and its terminal. +secrets+: the SecretValues, or nil. The block walks the objects of this process, in a
+  # child.
   def settle(asked, secrets, report, &look)
     return if @role.nil?
     return @values.found.each { |name, what| report.add_record("value_compared", name, what) } if @values
@@ -81,7 +84,7 @@ class Evidence
     return if @role == "first" && read.empty? && !asked[:terminal]
 
     GC.start
-    # A program at which it takes longer to look is not booted several times more.
+    # If the walk takes longer, the program is not booted several times more.
     is_done = InChild.run(@role == "first" ? LONGEST : nil, &look)
     return (report.add("evidence", "1") if is_done) if @role == "first"
     return report.add("differs", FAILED) unless is_done
@@ -93,8 +96,8 @@ class Evidence
     GC.start
   end
 
-  # Puts the facts of this start in their places. Yields why not, where that cannot be done. To be called before the
-  # environment is changed as the program has changed it.
+  # Puts the facts of this start in place. Yields the reason if that is impossible. Call before the program's changes
+  # are applied to the environment.
   def renew
     names = @read | @texts.open_pieces
     return if names.empty?
@@ -110,7 +113,7 @@ class Evidence
     yield "the current directory, which the program has read, is gone"
   end
 
-  # The current directory, if the program has read it; else nil.
+  # Returns the current directory if the program has read it, else nil.
   def folder_if_read
     Dir.pwd if @read.include?(CWD)
   end
@@ -121,14 +124,14 @@ class Evidence
     names.to_h { |name| [name, name == CWD ? Dir.pwd.b : (GET.call(name.name) || (home_of_user if name == :HOME))&.b] }
   end
 
-  # What stands for HOME where that is not set; nil where nobody knows.
+  # Returns the directory that replaces an unset HOME; nil if it is unknown.
   def home_of_user
     Dir.home
   rescue ArgumentError
     nil
   end
 
-  # What somebody has read that another start can show: RubyGems, too, when Ruby started.
+  # Returns the facts that were read and that another start can vary, including reads of RubyGems when Ruby started.
   def read_facts(reads_folder)
     read = File.binread("#{@directory}/noted").split("\0").filter_map do |entry|
       kind, phase, subject = Channel.fields(entry.split("=", 2).last)
@@ -139,7 +142,7 @@ class Evidence
     reads_folder ? [CWD] : []
   end
 
-  # Tells what the child has found, and returns the strings that are made anew: address, and pieces and path.
+  # Reports what the child found. Returns the strings that are made anew: address, pieces and path.
   def found(report)
     entries = File.binread("#{@directory}/found").split("\0").map { |entry| entry.split("=", 2) }
     renewed, told = entries.partition { |key, _| key == "renew" }
@@ -150,7 +153,7 @@ class Evidence
     end
   end
 
-  # Of a template: the names of facts, and Strings.
+  # Returns the pieces of a template: names of facts, and Strings.
   def pieces_of(template)
     names = @facts.keys
     template.split(",").map { |piece| piece.start_with?("x") ? [piece[1..]].pack("H*") : names[piece.to_i] }
@@ -168,7 +171,7 @@ class Evidence
     @texts.find_hashes.each { |key| hold(*wanted[RenewedTexts.address(key)], report) }
   end
 
-  # All of them are there, as the child was a copy of this process.
+  # Finds strings by their addresses. All exist, since the child was a copy of this process.
   def strings_at(wanted)
     sizes = wanted.to_h { |_, (pieces, _)| [pieces.sum { |it| it.is_a?(Symbol) ? @facts[it].bytesize : it.bytesize }, true] }
     found = []
@@ -176,7 +179,7 @@ class Evidence
     found.to_h { |text| [RenewedTexts.address(text), text] }
   end
 
-  # Ruby finds files by copies of these.
+  # Whether Ruby searches this path: it finds files by copies of it.
   def searched?(text)
     [$LOAD_PATH, $LOADED_FEATURES].any? { |list| list.any? { |it| it.equal?(text) } }
   end
@@ -185,7 +188,7 @@ class Evidence
     pieces.grep(Symbol).all? { |name| @facts[name].ascii_only? }
   end
 
-  # A fact stands where no other value can be put.
+  # Reports that a string contains a fact and cannot be replaced.
   def hold(pieces, path, report)
     pieces.grep(Symbol).uniq.each { |name| report.add_record("held", name, path) }
   end

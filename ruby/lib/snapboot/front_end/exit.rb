@@ -68,7 +68,7 @@ class Exit
   end
 
   # Records that the watched method was called, and where.
-  def note(method, place)
+  def record_call(method, place)
     return if method == :define_finalizer && Recipes.harmless_finalizers?(place&.absolute_path.to_s)
 
     @more_to_do = true
@@ -126,7 +126,7 @@ class Exit
     owner.alias_method(name, name) # avoids Ruby's warning about a discarded method
     owner.define_method(name) do |*arguments, **keywords, &block|
       # Whether this frame is included depends on how this file is called, and on the version.
-      watcher.note(name, caller_locations(0, 2).find { |place| place.path != __FILE__ })
+      watcher.record_call(name, caller_locations(0, 2).find { |place| place.path != __FILE__ })
       original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
       watcher.hide(e, name)

@@ -54,7 +54,7 @@ class FreezeRun
     @evidence = Evidence.new(@request)
     @search_path = SearchPath.new(@request)
     @exit = Exit.new(@feature)
-    prepare_telling
+    prepare_load_report
     Process.instance_variable_set(:@__snapboot__, self)
     at_exit { at_end }
     take_main_script
@@ -75,22 +75,23 @@ class FreezeRun
   private
 
   # Starts from an image of the store report what else they load.
-  def prepare_telling
+  def prepare_load_report
     return if @request.value("profile").nil?
 
     # Loaded here, since every loaded file costs each thaw time.
-    %w[activations telling].each { |name| @load_file.call(name) }
-    @telling = Telling.new(@request)
+    %w[activations load_report].each { |name| @load_file.call(name) }
+    @load_report = LoadReport.new(@request)
     return if @request.value("archive").nil?
 
     @load_file.call("boot_archive")
-    @archive = BootArchive.new(@request, @telling)
+    @archive = BootArchive.new(@request, @load_report)
   end
 
   def check_runtime
     unless RUBY_ENGINE == "ruby" && VERSIONS.include?(RUBY_VERSION[/\A\d+\.\d+/])
       @report.user_mistake("#{RUBY_DESCRIPTION} cannot be frozen yet. Expected: #{EXPECTED}.")
     end
+    ObjectHeader.layout_known? # for good: nothing has to be compared in a thawed process
     refuse(Compilers.refusal || Compilers.warning(@request.options))
   end
 
@@ -111,7 +112,7 @@ class FreezeRun
     return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
-    @request.main == :script ? @script.prepare_renaming(always: @telling) : @script.prepare_exchange
+    @request.main == :script ? @script.prepare_renaming(always: @load_report) : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -138,6 +139,8 @@ class FreezeRun
   # thawed process the program is started the ordinary way.
   def guard
     yield
+  rescue ObjectHeader::Unknown => e
+    @state == :thawed ? @context.fall_back(e.message) : @report.user_mistake(e.message)
   rescue StandardError, ScriptError => e
     @report.unexpected(e, @directory) unless @state == :thawed
     @context.fall_back("unexpected #{Report.described(e, @directory)}")
@@ -177,11 +180,10 @@ class FreezeRun
   def load_learnt
     return if @request.list("learnt").empty?
 
-    # See above.
     LEARNING.each(&@load_file)
     learnt = Learnt.new(@request, @request.main == :bare ? nil : main_source)
     learnt.load(@reads, @gem_lists)
-    learnt.tell(@report)
+    learnt.report_to(@report)
     @learnt = learnt.any?
   rescue StandardError, ScriptError => e
     @report.program_failed(e, @directory)
@@ -230,7 +232,7 @@ class FreezeRun
     @context.warnings.each { |warning| @report.add("repeats", warning) }
     @seeding = nil
     @exit.prepare(@script&.stream)
-    @telling&.settle
+    @load_report&.settle
     @archive&.settle
     warm_up
     @repeats = @attributes.changed.any? { |name| name.start_with?("+") }
@@ -251,7 +253,6 @@ class FreezeRun
   def settle_secrets
     compares = @request.value("compares_secrets") == "1"
     unless @request.list("secret").empty?
-      # See prepare_telling.
       SECRETS.each(&@load_file)
       @secrets = SecretValues.new(@request.directory, @request.list("secret"), compares)
       @secrets.settle(@environment.before, @recipes.flat_map(&:computed_of_secrets), @report)
@@ -430,7 +431,7 @@ class FreezeRun
     end
     @spans = @context.spans
     @spans&.step(:context, "gems, framework")
-    @telling&.begin
+    @load_report&.begin
     repeat_attributes if @repeats
     @kept_gems&.renew
     @recipes.each(&:after_thaw)
@@ -474,8 +475,8 @@ class FreezeRun
 
   # Anything unexpected is left to Ruby's own end.
   def end_thawed(error)
-    @telling&.tell
-    @spans&.tell
+    @load_report&.write_report
+    @spans&.write_all
     @exit.leave(error)
   rescue StandardError
     nil

@@ -24,12 +24,12 @@ class GemLists
     @patterns = Hash.new { |all, directory| all[directory] = {} }
     @features = Hash.new { |all, directory| all[directory] = {} }
     @names = Hash.new(0)
-    @told = {}.compare_by_identity
+    @reads_all = {}.compare_by_identity
     @wrappers = Wrappers.new
     return unless defined?(Gem::Util.glob_files_in_dir) && Gem.respond_to?(:default_specifications_dir)
 
     list(ALL, Gem.default_specifications_dir)
-    note_homes
+    remember_homes
     @kept.names.product(directories) { |name, directory| list("#{name}-#{ALL}", directory) }
   end
 
@@ -51,19 +51,19 @@ class GemLists
   end
 
   # Names that match +pattern+ count in these folders of specifications.
-  def note(pattern, directories)
+  def add(pattern, directories)
     pattern = ALL unless SIMPLE.match?(pattern)
     directories.each { |directory| @patterns[directory][pattern] = true }
   end
 
   # Code in the block reads all specifications, and itself reports which of them count.
-  def told
+  def reading_all
     thread = Thread.current
-    before = @told[thread]
-    @told[thread] = true
+    before = @reads_all[thread]
+    @reads_all[thread] = true
     yield
   ensure
-    @told[thread] = before
+    @reads_all[thread] = before
   end
 
   # Returns the folders of specifications.
@@ -76,7 +76,7 @@ class GemLists
     @bundles&.finish
     @wrappers.take_off
     # Code that looks for features sees whether a gem was added while all were listed.
-    note_feature(NONE) if @has_told && kept && @features.empty?
+    add_feature(NONE) if @has_read_all && kept && @features.empty?
     @lists.each do |directory, count|
       patterns = @patterns[directory].keys.flat_map { |pattern| ["pattern", pattern] }
       features = @features[directory].keys.flat_map { |feature| ["feature", feature] }
@@ -98,7 +98,7 @@ class GemLists
   private
 
   # RubyGems has resolved the real paths of the gem folders, that of the first one by itself.
-  def note_homes
+  def remember_homes
     return unless (paths = Gem.instance_variable_get(:@paths)) && paths.respond_to?(:expand, true)
 
     [*paths.path, paths.home].each { |directory| @names[directory] += 1 }
@@ -124,14 +124,14 @@ class GemLists
     watch_features(record)
     @wrappers.wrap(record, :stubs) do |_, original|
       watch_lists
-      note_times unless @kept.all
+      remember_times unless @kept.all
       all = original.call
-      note(ALL, directories) unless @told[Thread.current] || given?
+      add(ALL, directories) unless @reads_all[Thread.current] || given?
       all
     end
     @wrappers.wrap(record, :stubs_for) do |_, original, arguments|
       watch_lists
-      note("#{arguments.first}-#{ALL}", directories) unless given?
+      add("#{arguments.first}-#{ALL}", directories) unless given?
       original.call(*arguments)
     end
     @wrappers.wrap(record, :all=) do |_, original, arguments|
@@ -143,27 +143,27 @@ class GemLists
   def watch_features(record)
     BY_FEATURE.each do |name|
       @wrappers.wrap(record, name) do |_, original, arguments|
-        note_feature(arguments.first) unless given?
-        told { original.call(*arguments) }
+        add_feature(arguments.first) unless given?
+        reading_all { original.call(*arguments) }
       end
     end
-    @wrappers.wrap(record, BY_USE) { |_, original, arguments| told { original.call(*arguments) } }
+    @wrappers.wrap(record, BY_USE) { |_, original, arguments| reading_all { original.call(*arguments) } }
   end
 
   # A gem with this feature counts.
-  def note_feature(feature)
+  def add_feature(feature)
     is_plain = feature.is_a?(String) && !feature.match?(/[\n\0]/) && (Gem.suffixes - SUFFIXES).empty?
-    return note(ALL, directories) unless is_plain
+    return add(ALL, directories) unless is_plain
 
     Gem::Specification.dirs.each { |directory| @features[directory][feature] = true }
   end
 
   # All gems are about to be listed.
-  def note_times
+  def remember_times
     @has_times = true
     folders = Gem::Specification.dirs
     folders.each { |directory| @lists[directory] += 1 }
-    @kept.note_times(folders)
+    @kept.remember_times(folders)
   end
 
   # A folder is about to be listed once, for the names that match.
@@ -171,8 +171,8 @@ class GemLists
     return unless pattern.is_a?(String) && directory.is_a?(String) && directory.start_with?("/") && SIMPLE.match?(pattern)
 
     @lists[directory] += 1
-    is_told = @told[Thread.current] && pattern == ALL
-    is_told ? @has_told = true : note(pattern, [directory])
+    is_reading_all = @reads_all[Thread.current] && pattern == ALL
+    is_reading_all ? @has_read_all = true : add(pattern, [directory])
   end
 
   # Whether it was given its list of all specifications.

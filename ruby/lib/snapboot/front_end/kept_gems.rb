@@ -23,7 +23,7 @@ class KeptGems
 
   # Records when the folders were changed, before all gems in them are listed. Opens them, as a listing does, because a
   # `stat` would be another question to the recorder.
-  def note_times(directories)
+  def remember_times(directories)
     @times = directories.to_h do |directory|
       times = Dir.open(directory) { |folder| times_of(IO.for_fd(folder.fileno, autoclose: false).stat) }
       is_settled = Process.clock_gettime(Process::CLOCK_REALTIME) - times.last.to_f > TICK

@@ -77,7 +77,7 @@ class Learnt
   end
 
   # Adds the loaded features to +report+, and those left out with the reason.
-  def tell(report)
+  def report_to(report)
     @loaded.each { |path| report.add("learnt", path) }
     @left_out.each do |path, why|
       report.add_record("left_out", path, why)
@@ -108,13 +108,13 @@ class Learnt
       return if paths.empty?
 
       # Later boots use the result of the first.
-      found = @is_later_boot ? {} : rehearse(paths, reads, gem_lists)
+      found = @is_later_boot ? {} : try_in_child(paths, reads, gem_lists)
       return load_for_good(paths) if found.empty?
 
       @left_out.update(found)
     end
     (@from.keys - $LOADED_FEATURES - @left_out.keys).each do |path|
-      @left_out[path] = "could not be told apart from what must be left out"
+      @left_out[path] = "could not be separated from what must be left out"
     end
   end
 
@@ -204,7 +204,7 @@ class Learnt
   end
 
   # Lets a child load them. Returns why some of them must be left out, by path.
-  def rehearse(paths, reads, gem_lists)
+  def try_in_child(paths, reads, gem_lists)
     Reads.phase(Channel::OF_TRIAL)
     child = Process.fork do
       Channel.call(Channel::TRIAL)

@@ -15,14 +15,6 @@ class MainScript
   # Raised when Ruby does not hold the script the way described above.
   class NotFound < StandardError; end
 
-  STRING_TYPE = 0x05
-  TYPE_MASK = 0x1f
-  INTERNED_FLAG = 1 << 29
-  NOT_EMBEDDED_FLAG = 1 << 13
-  # The pointer's offset in struct RString, after flags, class and length; the same in 3.0 to 3.4.
-  BUFFER_AT = 24
-  # Longer than a text that any CRuby embeds in its object (640 bytes); crates/installation lib.rs has it, too.
-  LONG_NAME = 1024
   SYNTAX_ERRORS_DIFFER = RUBY_VERSION >= "3.2"
   # Ruby has forgotten the line number of a shebang when the script is parsed.
   FORGETS_LINE_NUMBER = RUBY_VERSION >= "3.2"
@@ -90,9 +82,7 @@ class MainScript
 
   # Call right before the freeze: code that uses the name as a path while it is open would give it another buffer.
   def open_name
-    return if @name.nil? || ObjectHeader.thaw(@name)
-
-    raise NotFound, "its name stays frozen"
+    ObjectHeader.thaw(@name) if @name
   end
 
   # Runs the script under the name that it was frozen with.
@@ -158,15 +148,13 @@ class MainScript
   # Finds the string from which Ruby takes the script's name. Of a short name Ruby has an interned copy as well. Raises
   # NotFound.
   def find_name
+    raise NotFound, "strings are not laid out as expected" unless ObjectHeader.layout_known?
+
     @title = $0 unless $0.frozen? # from 3.2 on, it is the name itself
     GC.start if strings_like_name.size > 1 # drops the copies that Ruby makes of paths it opens
     names = strings_like_name
     raise NotFound, "#{names.size} strings hold its name" unless names.size == 1
 
-    ObjectHeader.flags(names.first) do |flags|
-      raise NotFound, "its name is not laid out as expected" unless
-        flags & TYPE_MASK == STRING_TYPE && (flags & ObjectHeader::FROZEN).nonzero?
-    end
     @name = names.first
   end
 
@@ -177,22 +165,15 @@ class MainScript
     return names unless names.size > 1
 
     # $0 was made from it.
-    sources = names.select { |text| text.equal?($0) || (buffer(text) && buffer(text) == buffer($0)) }
-    sources.size == 1 ? sources : names.reject { |text| ObjectHeader.flags(text) { |flags| flags & INTERNED_FLAG != 0 } }
-  end
-
-  # Returns the address of a string's contents, which copies of a long string share; nil for a short one, whose contents lie
-  # in the object.
-  def buffer(text)
-    ObjectHeader.flags(text) do |flags, memory, address|
-      memory.pread(8, address + BUFFER_AT).unpack1("Q") unless (flags & NOT_EMBEDDED_FLAG).zero?
-    end
+    shared = ObjectHeader.contents($0)
+    sources = names.select { |text| text.equal?($0) || (shared && ObjectHeader.contents(text) == shared) }
+    sources.size == 1 ? sources : names.reject { |text| ObjectHeader.unique?(text) }
   end
 
   def stand_in(file)
     @stream = file
     @title = +""
-    @name = "as long as the name of stand_in_for_main.rb, which Ruby keeps outside of the object".ljust(LONG_NAME)
+    @name = "as long as the name of stand_in_for_main.rb, which Ruby keeps outside of the object".ljust(ObjectHeader::LONG)
     @stream.read
   end
 

@@ -204,7 +204,7 @@ class ObjectPaths
     @block.call(path, [class_name(type), *REGEXP.map { |method| method.bind_call(object).to_s.b }].join(" "), object)
   end
 
-  def tell(object, path, type, more = nil)
+  def yield_object(object, path, type, more = nil)
     @block.call(path, "a #{class_name(type)}#{frozen(object)}#{more}".b, object)
   end
 
@@ -253,16 +253,16 @@ class ObjectPaths
 
   def array(object, path, type)
     is_plain = ALL.bind_call(object) { |value| LEAVES.key?(CLASS.bind_call(value)) }
-    return tell(object, path, type, INSPECT.bind_call(object)) if is_plain
+    return yield_object(object, path, type, INSPECT.bind_call(object)) if is_plain
 
-    tell(object, path, type)
+    yield_object(object, path, type)
     index = -1
     EACH.bind_call(object) { |value| push(value, "#{path}[#{index += 1}]") }
     ivars(object, path)
   end
 
   def table(object, path, type)
-    tell(object, path, type, (" by identity" if BY_IDENTITY.bind_call(object)))
+    yield_object(object, path, type, (" by identity" if BY_IDENTITY.bind_call(object)))
     index = -1
     order = []
     EACH_PAIR.bind_call(object) do |key, value|
@@ -295,25 +295,25 @@ class ObjectPaths
   end
 
   def members(object, path, type)
-    tell(object, path, type)
+    yield_object(object, path, type)
     base = BELOW.bind_call(type, Struct) ? Struct : Data
     base.instance_method(:to_h).bind_call(object).each { |name, value| push(value, "#{path}.#{name.name.b}") }
     ivars(object, path)
   end
 
   def range(object, path, type)
-    tell(object, path, type, Range.instance_method(:exclude_end?).bind_call(object))
+    yield_object(object, path, type, Range.instance_method(:exclude_end?).bind_call(object))
     %i[begin end].each { |name| push(Range.instance_method(name).bind_call(object), "#{path}.#{name}") }
   end
 
   def method_object(object, path, type)
-    tell(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)} #{@code.method(object)}")
+    yield_object(object, path, type, " #{METHOD.bind_call(type, :name).bind_call(object)} #{@code.method(object)}")
     push(METHOD.bind_call(type, :owner).bind_call(object), "#{path}.owner")
     push(Method.instance_method(:receiver).bind_call(object), "#{path}.receiver") if Method.equal?(type)
   end
 
   def thread(object, path, type)
-    tell(object, path, type, Thread.instance_method(:name).bind_call(object)&.b)
+    yield_object(object, path, type, Thread.instance_method(:name).bind_call(object)&.b)
     names = %i[keys thread_variables].map { |name| Thread.instance_method(name).bind_call(object) }
     names.zip(%i[[] thread_variable_get]) do |all, get|
       all.each { |name| push(Thread.instance_method(get).bind_call(object, name), "#{path}[#{name}]") }
@@ -334,9 +334,9 @@ class ObjectPaths
   # renewed, except for what a program sets.
   def stream(object, path, type)
     names = object.fileno > 2 ? %i[sync lineno external_encoding internal_encoding binmode? autoclose?] : %i[sync]
-    tell(object, path, type, names.map { |name| ask(object, name) }.join(" ").b)
+    yield_object(object, path, type, names.map { |name| ask(object, name) }.join(" ").b)
   rescue IOError
-    tell(object, path, type, "closed")
+    yield_object(object, path, type, "closed")
   ensure
     ivars(object, path)
   end
@@ -350,7 +350,7 @@ class ObjectPaths
   # Empties the queue, since nothing else shows its contents.
   def queue(object, path, type)
     base = BELOW.bind_call(type, SizedQueue) ? SizedQueue : Queue
-    tell(object, path, type, state(object, type))
+    yield_object(object, path, type, state(object, type))
     size = Queue.instance_method(:size).bind_call(object)
     size.times { |index| push(base.instance_method(:pop).bind_call(object, true), "#{path}[#{index}]") }
     ivars(object, path)
@@ -362,7 +362,7 @@ class ObjectPaths
     place = Proc.instance_method(:source_location).bind_call(object)
     return if place&.first&.start_with?(@directory)
 
-    tell(object, path, type, " #{@code.closure(object, place)}")
+    yield_object(object, path, type, " #{@code.closure(object, place)}")
     ivars(object, path)
     variables(Proc.instance_method(:binding).bind_call(object), path)
   rescue ArgumentError
@@ -384,7 +384,7 @@ class ObjectPaths
   end
 
   def object(object, path, type)
-    tell(object, path, type, state(object, type))
+    yield_object(object, path, type, state(object, type))
     ivars(object, path)
     rest(ObjectSpace.reachable_objects_from(object)&.reject { |it| SAME.bind_call(it, type) }, path)
   end

@@ -32,7 +32,7 @@ class Origins
     @attributes.look
     @trace = TracePoint.new(:c_return) do |event|
       name = event.method_id.to_s
-      note if name.match?(OPENERS)
+      record if name.match?(OPENERS)
       note_attributes if name.match?(SETTERS)
     end
     @trace.enable
@@ -53,7 +53,7 @@ class Origins
     file
   end
 
-  def note
+  def record
     now = descriptors
     opened = now - @known
     @known = now

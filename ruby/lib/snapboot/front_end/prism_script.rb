@@ -19,7 +19,6 @@ class PrismScript < MainScript
   CONSTANT = 0
   MAPPED = 3
   INPUT = "QQL"
-  POINTER_AT = 24
 
   # Whether this Ruby parses its main script with Prism. (3.3 can be told to, but has another layout.)
   def self.parses?
@@ -44,7 +43,7 @@ class PrismScript < MainScript
 
   # Makes the script exchangeable. Call while freezing. Raises NotFound.
   def prepare_exchange
-    open_memory do |memory|
+    ObjectHeader.open_memory do |memory|
       @input = find_input(memory)
       # The page of the stand-in's file becomes private memory: an image does not depend on this installation.
       memory.pwrite("#", memory.pread(8, @input).unpack1("Q"))
@@ -56,7 +55,7 @@ class PrismScript < MainScript
   # Makes the script and its name exchangeable. Call while freezing.
   def prepare_renaming(always: false)
     super
-    open_memory { |memory| @input = find_input(memory) } if @name
+    ObjectHeader.open_memory { |memory| @input = find_input(memory) } if @name
   rescue NotFound
     @name = nil
   end
@@ -86,10 +85,6 @@ class PrismScript < MainScript
 
   private
 
-  def open_memory(&block)
-    File.open("/proc/self/mem", "r+b", &block)
-  end
-
   # Ruby obeys the options in a first line of a script only.
   def says_errors_alike?(code)
     !code.start_with?("#!") && parsed?(code)
@@ -97,42 +92,45 @@ class PrismScript < MainScript
 
   # Error messages do not quote the code of -e.
   def keep_lines
-    open_memory { |memory| memory.pwrite([FROM_CODE].pack("C"), @input - OPTIONS_SIZE + COMMAND_LINE) }
+    write([FROM_CODE].pack("C"), @input - OPTIONS_SIZE + COMMAND_LINE)
   end
 
   def supply(text)
-    @text = String.new(capacity: LONG_NAME) << text.b # its buffer must not lie in the object, which may move
-    open_memory { |memory| memory.pwrite([buffer_of(@text, memory), @text.bytesize, CONSTANT].pack(INPUT), @input) }
+    @text = String.new(capacity: ObjectHeader::LONG) << text.b # its contents must not lie in the object, which may move
+    write([ObjectHeader.contents(@text), @text.bytesize, CONSTANT].pack(INPUT), @input)
     true
   end
 
-  def buffer_of(text, memory)
-    address = memory.pread(8, ObjectHeader.address(text) + POINTER_AT).unpack1("Q")
-    start = text.byteslice(0, LONG_NAME)
-    raise NotFound, "its text is not laid out as expected" unless memory.pread(LONG_NAME, address).start_with?(start)
-
-    address
+  def write(bytes, address)
+    ObjectHeader.open_memory { |memory| memory.pwrite(bytes, address) }
   end
 
   # Returns the address of `input`.
   def find_input(memory)
+    raise NotFound, "strings are not laid out as expected" unless ObjectHeader.layout_known?
+
     maps = File.read("/proc/self/maps").lines(chomp: true) # does not change $.
     text = maps.find { |line| line.end_with?(" #{File.realpath(@path)}") }
     stack = maps.find { |line| line.end_with?("[stack]") }
     raise NotFound, "its file is not mapped, or there is no stack" unless text && stack
 
     start, stop = stack[/\S+/].split("-").map(&:hex)
-    wanted = [text[/\h+/].hex, File.size(@path), MAPPED].pack(INPUT)
-    at = memory.pread(stop - start, start).rindex(wanted)
-    raise NotFound, "nothing on the stack refers to it" unless at
-
-    check_options(memory.pread(OPTIONS_SIZE, start + at - OPTIONS_SIZE))
-    start + at
+    start + input_in(memory.pread(stop - start, start), text[/\h+/].hex, File.size(@path))
   end
 
-  def check_options(options)
-    return if [options.unpack1("l", offset: LINE), options.getbyte(COMMAND_LINE), options.getbyte(MAIN_SCRIPT)] == [1, 0, 1]
+  # Returns the offset of `input` in the stack: the last place that holds the text's address and size, which has options of
+  # a main script before it. Raises NotFound.
+  def input_in(stack, address, size)
+    wanted = [address, size, MAPPED].pack(INPUT)
+    at = stack.rindex(wanted)
+    raise NotFound, "nothing on the stack refers to it" unless at
+    raise NotFound, "the parser's options are not laid out as expected" unless
+      at >= OPTIONS_SIZE && of_main_script?(stack.byteslice(at - OPTIONS_SIZE, OPTIONS_SIZE))
 
-    raise NotFound, "the parser's options are not laid out as expected"
+    at
+  end
+
+  def of_main_script?(options)
+    [options.unpack1("l", offset: LINE), options.getbyte(COMMAND_LINE), options.getbyte(MAIN_SCRIPT)] == [1, 0, 1]
   end
 end

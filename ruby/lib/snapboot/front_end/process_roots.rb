@@ -3,15 +3,17 @@
 # What the process itself holds and no object leads to, for ObjectPaths. Use this only in a process that is not frozen:
 # reading some of it changes it.
 module ProcessRoots
-  LIMITS = %i[AS CORE CPU DATA FSIZE NOFILE STACK].freeze
+  # The place of the nice value among the fields behind the process' name: see proc_pid_stat(5).
+  NICE = 16
 
   # Returns the values by name. +umask+: the one that the program has set, or nil.
   def self.all(umask)
     {
       "the umask" => umask,
       "the encodings" => [Encoding.default_external, Encoding.default_internal],
-      "the limits" => LIMITS.map { |name| Process.getrlimit(name) },
-      "the priority" => Process.getpriority(Process::PRIO_PROCESS, 0),
+      # Not Process.getrlimit and getpriority: to the recorder these would be reads of the program.
+      "the limits" => File.read("/proc/self/limits"),
+      "the nice value" => File.read("/proc/self/stat").rpartition(")").last.split[NICE],
       "the collector" => [GC.stress, GC.disable],
       "the descriptors" => descriptors,
       "threads" => [Thread.abort_on_exception, Thread.report_on_exception],

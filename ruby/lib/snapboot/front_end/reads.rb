@@ -1,20 +1,22 @@
 # frozen_string_literal: true
 
-# What the program reads of its surroundings while it boots, as far as only Ruby knows: its environment and its process, and
-# who reads it. `snapboot freeze` makes inputs of it, and names where a withheld variable is read. The freezer notes
-# what goes through the C library. All of this is undone before the freeze. Most variables are shown to the program when it
-# looks them up: by the freezer, since ENV goes through the C library; a walk through all of them does not.
+# What the program reads of its environment and process while it boots, as far as only Ruby sees it, and who reads it.
+#
+# `snapboot freeze` makes inputs of these reads, and names the place that reads a withheld variable. The freezer records
+# reads through the C library. All of this is undone before the freeze. The freezer shows most variables to the program
+# only when it looks them up, since ENV uses the C library; a walk through all variables does not see them.
 class Reads
-  # Methods of ENV that look for the names that they are given; all others that are not in SILENT look at every variable.
+  # Methods of ENV that read only the names that they are given. All others, except those in SILENT, read every
+  # variable.
   NAMED = %i[[] fetch key? include? member? has_key? assoc values_at slice delete].freeze
   WRITING = %i[[]= store].freeze
   SILENT = %i[update merge! replace clear rehash freeze].freeze
-  # So many frames away is the caller, those of this file and of methods written in C included.
+  # The caller is at most this many frames away, including frames of this file and of methods written in C.
   NEAR = 12
   OWN_FILES = %w[reads early recipes choice chosen_constants].map { |name| "#{File.dirname(__FILE__)}/#{name}.rb" }.freeze
-  # Not the one that Early puts in its place.
+  # Ruby's own method, not the one that Early puts in its place.
   LOCATIONS = Kernel.instance_method(:caller_locations)
-  # Methods of other objects, and the fact that they tell.
+  # Methods of other objects, and the fact that they read.
   FACTS = [
     [Process, %i[uid euid gid egid], "user"],
     [Process, %i[groups], "groups"],
@@ -25,16 +27,17 @@ class Reads
     [File, %i[umask], "umask"]
   ].freeze
 
-  # Facts that may be others in the next start, in words.
+  # Facts that may differ in the next start, in words.
   OF_A_START = { "cwd" => "the current directory", "terminal" => "what its terminal is", "umask" => "the umask" }.freeze
   OF_TERMINALS = %w[COLUMNS LINES TERM COLORTERM TERM_PROGRAM].freeze
 
-  # Tells the freezer, which notes what is read through the C library, who reads from now on.
+  # Tells the freezer, which records reads through the C library, who reads from now on.
   def self.phase(who)
     Channel.call(Channel::PHASE, who)
   end
 
-  # +own_directory+: what is below reads for the front end, not for the program. +environment+: learns what is shown.
+  # +own_directory+: code below it belongs to the front end, not to the program. +environment+: is told which variables
+  # are shown.
   def initialize(own_directory, environment)
     @own = own_directory
     @environment = environment
@@ -48,26 +51,26 @@ class Reads
     @watched = []
   end
 
-  # Numbers of the standard streams that are a terminal in the starts that the image is for; nil where it is for starts with
-  # and without.
+  # Numbers of the standard streams that are a terminal in the starts that the image serves; nil if it serves all
+  # starts.
   attr_accessor :terminal
 
   # The ProcessAttributes.
   attr_accessor :attributes
 
-  # Starts noting. +stand_in+: see Early.
+  # Starts recording. +stand_in+: see Early.
   def watch(stand_in = nil)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
     FACTS.each do |object, names, fact|
       names.each { |name| watch_method(object, name) { read_fact(fact) } }
     end
-    watch_method(Process, :ppid) { early("the number of its parent process") }
+    watch_method(Process, :ppid) { early("the pid of its parent process") }
     @per_start = Early.new(self, stand_in, @own)
     @per_start.watch
     self.class.phase(Channel::OF_PROGRAM)
   end
 
-  # Stops noting, leaves no trace, and adds what was noted to +report+.
+  # Removes the hooks and adds the recorded reads to +report+.
   def report_to(report)
     self.class.phase(Channel::OF_FRONT_END)
     @per_start.stop
@@ -88,28 +91,28 @@ class Reads
     @early.each { |(what, reader), place| add(report, Channel::EARLY, what, reader, place) }
   end
 
-  # The umask that the program has set, or nil.
+  # Returns the umask that the program has set, or nil.
   def umask
     @per_start.umask
   end
 
-  # Whether the program has asked for the current directory.
+  # Whether the program has read the current directory.
   def folder?
     @facts.any? { |(fact, *), _| fact == "cwd" }
   end
 
-  # Whether it has asked for its terminal.
+  # Whether the program has checked for a terminal.
   def terminal?
     @facts.any? { |(fact, *), _| %w[terminal window].include?(fact) }
   end
 
-  # How much has been noted until now.
+  # Returns the number of reads so far.
   def mark
     [@early, @wholes, @facts, @variables, @choices].map(&:size)
   end
 
-  # What was noted since the +mark+ that belongs to a start, or to the state that the program is in then: what was read, its
-  # reader, and both in words. +learnt+ says which reads are harmless, and which variables the program sets at some time.
+  # Returns the reads since +mark+ that belong to a start, or to the program's state at that time: what was read, its
+  # reader, and both in words. +learnt+ knows harmless reads, and the variables that the program sets at some time.
   def since(mark, learnt)
     early, wholes, facts, variables = mark
     harmless = ->(what, reader) { learnt.harmless.any? { |ending, it| it == what && reader.end_with?(ending) } }
@@ -126,12 +129,12 @@ class Reads
     found + variables.map { |(name, reader), place| [name, reader, "reads the variable #{name} (#{place})"] }
   end
 
-  # The places where the program has chosen since the +mark+ what a library has chosen by its terminal.
+  # Returns the places where the program has chosen, since +mark+, what a library chooses by its terminal.
   def chosen_since(mark)
     @choices.keys.drop(mark.last)
   end
 
-  # Something about machine, user or process is read. +of+: the number of a descriptor.
+  # Records a read of a fact about machine, user or process. +of+: the number of a descriptor.
   def read_fact(fact, of = 0)
     reader = self.reader
     return unless reader
@@ -140,7 +143,7 @@ class Reads
     @facts[[fact, of, reader]] ||= place
   end
 
-  # What a library has chosen by these streams and variables is taken there.
+  # Records that the program takes, at this place, what a library has chosen by these streams and variables.
   def taken(streams, variables, place)
     streams.each { |of| @facts[["terminal", of, place]] ||= place }
     variables.each do |name|
@@ -149,24 +152,24 @@ class Reads
     end
   end
 
-  # The program has chosen it there.
+  # Records that the program chooses it itself at this place.
   def chosen(place)
     @choices[place] = true
   end
 
-  # The innermost frame in a file whose path has none of these ends.
+  # Returns the innermost frame in a file whose path has none of these endings.
   def frame_beyond(endings)
     frames = outside(LOCATIONS.bind_call(self, 1)).reject { |frame| frame.path.start_with?("(eval") }
     frames.find { |frame| !path_of(frame).end_with?(*endings) }
   end
 
-  # FILE:LINE of it; nil where that is the front end's.
+  # Returns FILE:LINE of that frame; nil in the front end.
   def place_beyond(endings)
     frame = frame_beyond(endings)
     "#{path_of(frame)}:#{frame.lineno}" unless frame.nil? || path_of(frame).start_with?(@own)
   end
 
-  # Has the block called with the arguments before the method.
+  # Calls the block with the arguments before each call of the method.
   def watch_method(object, name, &note)
     owner = object.singleton_class
     return unless owner.method_defined?(name) || owner.private_method_defined?(name)
@@ -187,7 +190,7 @@ class Reads
     owner.__send__(visibility, name)
   end
 
-  # What belongs to each start is read. +place+: where, as far as only the caller knows.
+  # Records a read of something that differs in each start. +place+: the reader, if only the caller knows it.
   def early(what, place = nil)
     reader = place || self.reader
     @early[[what, reader]] ||= place || self.place if reader
@@ -235,13 +238,13 @@ class Reads
     @wholes[reader] ||= place
   end
 
-  # The file that reads; nil when it is the front end's.
+  # Returns the file whose code reads; nil for the front end.
   def reader
     path = path_of(outside(LOCATIONS.bind_call(self, 1, NEAR)).first)
     path unless path.nil? || path.start_with?(@own)
   end
 
-  # FILE:LINE of the innermost frame outside the standard library, or of the innermost at all.
+  # Returns FILE:LINE of the innermost frame outside the standard library, or else of the innermost frame.
   def place
     frames = outside(LOCATIONS.bind_call(self, 1)).reject { |frame| path_of(frame).start_with?(@own) }
     frame = frames.find { |candidate| !path_of(candidate).start_with?(@library) } || frames.first
@@ -263,7 +266,7 @@ class Reads
 
   public
 
-  # Makes an error of a watched method look as if nobody watched.
+  # Removes the traces of watching from an error of a watched method.
   def hide(error)
     error.set_backtrace(error.backtrace.reject { |frame| frame.start_with?(__FILE__) })
   end

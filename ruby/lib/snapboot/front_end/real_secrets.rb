@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # The real values of secret variables, for a child of the boot: it ends after computing with them, and the process that is
-# frozen never has them. `snapboot freeze` (crates/freeze boot.rs) passes them in a nameless file.
+# frozen never has them. `snapboot freeze` (crates/freeze programs/boot.rs) passes them in a nameless file.
 module RealSecrets
   # Takes the place of the first descriptor that holds /dev/null in a boot.
   DESCRIPTOR = 3

@@ -66,7 +66,7 @@ module Recipes
       request.take_records("recipe_code").each do |name, place, text|
         load_file.call("recipe_#{name}", text.force_encoding(Encoding::UTF_8))
       rescue StandardError, ScriptError => e
-        raise Broken, "#{place}/ruby.rb cannot be loaded (#{e.class}: #{e.message}). Correct it, or take #{place} away."
+        raise Broken, "#{place}/ruby.rb cannot be loaded (#{e.class}: #{e.message}). Correct it, or remove #{place}."
       end
       register(ApplicationHere.new(request)) unless request.list("here").empty?
     end

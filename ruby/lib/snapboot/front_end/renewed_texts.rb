@@ -91,8 +91,8 @@ class RenewedTexts
 
   private
 
-  # The freezer does what Ruby cannot: see ruby_text.rs there.
+  # The freezer does what Ruby cannot: see ruby_text.rs there, whose layout ObjectHeader has checked.
   def unfreeze(text)
-    Channel.call(Channel::UNFREEZE, RenewedTexts.address(text))
+    Channel.call(Channel::UNFREEZE, RenewedTexts.address(text)) if ObjectHeader.layout_known?
   end
 end

@@ -57,7 +57,8 @@ class Report
     finish(REFUSED) if @attributes&.refused?
   end
 
-  # Reports an error of the front end's own code, which the program has not caused, and ends. crates/freeze report.rs words
+  # Reports an error of the front end's own code, which the program has not caused, and ends.
+  # crates/freeze programs/report.rs words
   # it.
   def unexpected(error, front_end_directory)
     add("unexpected", self.class.described(error, front_end_directory))

@@ -1,11 +1,11 @@
 # frozen_string_literal: true
 
-# The directories of RUBYLIB in $LOAD_PATH and in Ruby's own copy of it: a start with another value than the boot's gets its
-# own directories there, where Ruby would have put them.
+# The directories of RUBYLIB in $LOAD_PATH and in Ruby's own copy of it. A start with another value than the boot's gets
+# its own directories there, where Ruby would have put them.
 #
-# A boot as another start (evidence.rb) has two made-up directories there. It shows whether anything else follows from them,
-# and writes their place after the boot into the file `place` of the control directory. The launcher compares the look-ups
-# along them (crates/inputs facts/searched.rs).
+# A boot as another start (evidence.rb) has two made-up directories in RUBYLIB. It shows whether they have other
+# consequences, and writes their position after the boot to the file `place` of the control directory. The launcher
+# compares the look-ups in them (crates/inputs facts/searched.rs).
 class SearchPath
   NAME = "RUBYLIB"
   GET = ENV.method(:[])
@@ -27,7 +27,8 @@ class SearchPath
     @others = $LOAD_PATH - @own
   end
 
-  # Records where they stand, and reports what the image depends on instead of the variable. Call right before the freeze.
+  # Records where they stand, and reports what the image depends on instead of the variable. Call right before the
+  # freeze.
   def settle(report)
     @lists = [$LOAD_PATH, copy].compact
     # Code that removes entries may have removed some that only this start had.
@@ -43,12 +44,12 @@ class SearchPath
     require ALWAYS
   end
 
-  # Inserts those of this start. Yields the reason if that is impossible. Call before the program's changes are applied to
-  # the environment. +evidence+: knows whether the program has read the current directory.
+  # Inserts those of this start. Yields the reason if that is impossible. Call before the program's changes are applied
+  # to the environment. +evidence+: knows whether the program has read the current directory.
   def renew(evidence)
     value = now
     return if value == @value
-    return yield "stale: RUBYLIB is another one" unless @places
+    return yield "stale: RUBYLIB has another value" unless @places
 
     names = names_in(value)
     exchange(@own, [])

@@ -95,7 +95,7 @@ class StartComparison
 
   # Yields path, digest and object of everything that is held.
   def each
-    @paths.each(method(:translated), method(:holds?)) do |path, content, object|
+    @paths.each(method(:translated), method(:value_in?)) do |path, content, object|
       yield path, ObjectPaths.digest(content), object
     end
   end
@@ -105,7 +105,7 @@ class StartComparison
     split(bytes)&.map { |piece| piece.is_a?(Integer) ? @there[piece] : piece }&.join
   end
 
-  def holds?(bytes)
+  def value_in?(bytes)
     @values.any? { |value| bytes.include?(value) }
   end
 

@@ -2,28 +2,28 @@
 
 # Whether the values of a start have a form that another start has shown to be harmless: see evidence.rb.
 #
-# The program was booted with two values of each fact, and came to the same with both, but for the values themselves. That
-# says nothing of values of another kind: a library quotes a path with a blank, cuts one off that is long, follows a symbolic
-# link, or leaves out what comes twice. Nor does it say anything of values that have to do with each other in
-# another way: whether the directory lies below HOME, or HOME ends in the user's name. So only plain values are taken, and
-# only where they are to each other as those in the image are. A value that is the one in the image was tried.
+# The program was booted with two values of each fact, and reached the same state except for the values themselves. That
+# proves nothing about values of another form: a library may quote a path with a blank, truncate a long one, follow a
+# symbolic link, or drop duplicates. Nor does it prove anything about values with other relations: the directory may lie
+# below HOME, or HOME may end in the user's name. So only plain values are accepted, and only if they relate to each
+# other as those in the image do. A value that equals the image's was tried.
 class StartForm
   FILE = %r{\A(?:/(?!\.{1,2}(?:/|\z))[A-Za-z0-9._-]+)+\z}n
   LONGEST_PATH = 200
   USER = /\A[A-Za-z0-9._-]{1,40}\z/n
-  # The program may have put others in their places.
+  # Taken early, since the program may replace these methods.
   REAL, STAT, IS_THERE = %i[realpath stat directory?].map { |name| File.method(name) }
   USER_ID = Process.method(:euid)
   private_constant :FILE, :LONGEST_PATH, :USER, :REAL, :STAT, :IS_THERE, :USER_ID
 
-  # +image+: the values in the image by name, as bytes. To be made before the program can change anything.
+  # Create this before the program can change anything. +image+: the values in the image by name, as bytes.
   def initialize(image)
     @image = image
     @folders = image.keys.select { |name| name != :PATH && image[name].start_with?("/") }
     @is_there = (@folders - [:cwd]).to_h { |name| [name, there?(image[name])] }
   end
 
-  # Why a start with these +values+ is not served; nil where it is. None of the names needs to be there.
+  # Returns the reason why a start with these +values+ is not served, or nil. Any name may be missing.
   def refusal(values)
     changed = values.reject { |name, value| value == @image[name] }
     return if changed.empty?
@@ -32,7 +32,7 @@ class StartForm
     return "#{untried.first} has a value that no other start was tried with" if untried
     return if relations(values) == relations(@image.slice(*values.keys)) && !newly_on_path?(values)
 
-    "#{values.keys.join(", ")} have to do with each other in another way than in the boot"
+    "#{values.keys.join(", ")} relate in another way than in the boot"
   end
 
   private
@@ -48,7 +48,7 @@ class StartForm
     !text.nil? && text.bytesize <= LONGEST_PATH && FILE.match?(text)
   end
 
-  # Ruby drops what is empty at the end of what it splits.
+  # Ruby drops empty parts at the end of a string that it splits.
   def search_path?(text)
     entries = text.to_s.split(":", -1)
     !entries.empty? && entries.all? { |entry| path?(entry) } && (entries.uniq == entries || repeats?)
@@ -59,22 +59,22 @@ class StartForm
     entries.uniq != entries
   end
 
-  # RubyGems looks for HOME, say.
+  # Whether a folder exists: RubyGems checks HOME, for example.
   def there?(folder)
     !folder.nil? && IS_THERE.call(folder)
   rescue ArgumentError
     false
   end
 
-  # Whether a folder is no link and the user's own, as that of the other start was. That of the image is not looked at, as it
-  # would have to stay so.
+  # Whether a folder is not a link and belongs to the user, as that of the other start. The image's own folder is not
+  # checked, since it would have to stay so.
   def ordinary?(folder)
     REAL.call(folder).b == folder && STAT.call(folder).uid == USER_ID.call
   rescue SystemCallError
     false
   end
 
-  # For each two of them: whether one is the other, lies below it, and has it somewhere in it.
+  # Returns the relations of each two values: whether one equals the other, lies below it, or contains it.
   def relations(values)
     known = values.except(:PATH).reject { |_, value| value.nil? || value.empty? }
     known.to_a.permutation(2).to_h do |(name, value), (other, within)|
@@ -82,7 +82,7 @@ class StartForm
     end
   end
 
-  # Whether a folder of the start is one of those of PATH, or above one, as it is not in the image.
+  # Whether a folder of the start is in PATH, or above a folder in it, unlike the image's.
   def newly_on_path?(values)
     @folders.any? { |name| on_path?(values[name], values[:PATH]) && !on_path?(@image[name], @image[:PATH]) }
   end

@@ -74,14 +74,14 @@ class Trial
   end
 
   # Records an effect that forbids loading a feature early.
-  def note(event)
+  def record_effect(event)
     @events << event
   end
 
   # Records a change that is harmless if the program makes it in each of its starts, or if it is a known change of Ruby's own
   # libraries.
-  def note_change(event)
-    note(event) unless always? || @loading.last.start_with?(*@ruby)
+  def record_change(event)
+    record_effect(event) unless always? || @loading.last.start_with?(*@ruby)
   end
 
   # The block is about to load a feature that is not loaded yet.
@@ -184,7 +184,7 @@ class Trial
   end
 
   def leave(path)
-    note("requires #{root(path)}")
+    record_effect("requires #{root(path)}")
     raise LeftOut, path
   end
 
@@ -192,12 +192,12 @@ class Trial
     look
     @loading << path
     begun = @events.size
-    note("has an exit handler (END)") if path.end_with?(".rb") && File.binread(path).match?(EXIT_HANDLER)
+    record_effect("has an exit handler (END)") if path.end_with?(".rb") && File.binread(path).match?(EXIT_HANDLER)
     answer = yield
     @done[path] = true
     answer
   rescue Exception => e # rubocop:disable Lint/RescueException
-    note("fails (#{e.class}: #{e.message.lines.first.to_s.chomp})") if @events.size == begun
+    record_effect("fails (#{e.class}: #{e.message.lines.first.to_s.chomp})") if @events.size == begun
     raise
   ensure
     look
@@ -225,22 +225,22 @@ class Trial
   def look
     @learnt.globals.look
     printed = self.printed
-    note("prints") if printed != @printed
+    record_effect("prints") if printed != @printed
     @printed = printed
-    noted_by_freezer(find_reads).each { |event| note(event) }
-    changing.each { |path| note("looks for #{path}, which changes") }
-    @state.changes(always?).each { |what| note("changes #{what}") }
+    reads_seen_by_freezer(find_reads).each { |event| record_effect(event) }
+    changing.each { |path| record_effect("looks for #{path}, which changes") }
+    @state.changes(always?).each { |what| record_effect("changes #{what}") }
     # The kernel's attributes: the program may read them before it changes them.
-    @reads.attributes.look.each { |name| note("changes its #{name}") }
+    @reads.attributes.look.each { |name| record_effect("changes its #{name}") }
     gems = @state.new_gems
-    note_change("activates the gem #{gems.first}") unless gems.empty?
+    record_change("activates the gem #{gems.first}") unless gems.empty?
   end
 
   # Returns the reads that a recipe may make up for. Only the recipe knows, and only when its library is loaded.
   def find_reads
     pending, events = @reads.since(@mark, @learnt).partition { |what, reader, _| Recipes.may_renew?(what, reader) }
-    events.each { |_, _, event| note(event) }
-    @reads.chosen_since(@mark).each { |place| note_change("chooses what a library chooses by its terminal (#{place})") }
+    events.each { |_, _, event| record_effect(event) }
+    @reads.chosen_since(@mark).each { |place| record_change("chooses what a library chooses by its terminal (#{place})") }
     @mark = @reads.mark
     pending.each { |read| @pending << [@loading.dup, *read] } unless @loading.empty?
     pending.map(&:first)
@@ -248,7 +248,7 @@ class Trial
 
   # Reads the freezer's records of requests to the C library: those of native libraries, and those of Ruby for the program,
   # which count as well unless they are +pending+.
-  def noted_by_freezer(pending)
+  def reads_seen_by_freezer(pending)
     size = File.size?(@notes).to_i
     return [] if size == @noted
 
@@ -289,7 +289,7 @@ class Trial
   def find_what_is_kept(paths)
     Times.new(@directory).kept.each do |_, name|
       path, = Object.const_source_location(name[/\A[^@]+/])
-      @left[path] = "keeps the time when it is loaded, or the number of the process (#{name})" if paths.include?(path)
+      @left[path] = "keeps the time when it is loaded, or the pid (#{name})" if paths.include?(path)
     end
   end
 end

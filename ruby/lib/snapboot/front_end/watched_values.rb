@@ -1,33 +1,33 @@
 # frozen_string_literal: true
 
-# Notes with which texts a program compares the values of facts about its start: of variables such as HOME.
+# Records the texts with which a program compares facts about its start, such as HOME.
 #
 # Another start shows what a program makes of one other value. A program that compares the value with a text of its own
-# (`ENV["SITE"] == "production"`) does the same with all values but that one. So in one boot of a freeze the methods that
-# compare texts note who is given a value of another start, or a part of one, and such a fact counts by its value.
+# (`ENV["SITE"] == "production"`) treats all values but that one alike. So in one boot of a freeze, the methods that
+# compare texts record a call with a value of another start or a part of one, and the fact becomes an input.
 class WatchedValues
-  # A text with fewer letters and digits says nothing of its own: "/", "~" or "".
+  # A text with fewer letters and digits means nothing by itself: "/", "~" or "".
   FEWEST = /[[:alnum:]].*[[:alnum:]]/mn
-  # In a pattern: what stands for any character of a kind.
+  # The parts of a pattern that match any character of a class.
   CLASSES = /\\.|\[[^\]]*\]/n
-  # Not those that leave a match behind (`$~`): a block in between would have it.
+  # Methods that compare, except those that set `$~`: a wrapper in between would get the match.
   METHODS = {
     String => %i[== === eql? <=> casecmp casecmp? start_with? end_with? include? delete_prefix delete_suffix match?],
     Regexp => %i[match?],
     Array => %i[include? member? index find_index],
     Hash => %i[[] fetch key? has_key? include? member? dig values_at]
   }.freeze
-  # In each part of a made-up value: see crates/freeze elsewhere.rs.
+  # Occurs in each part of a made-up value: see crates/freeze boot_inputs/elsewhere.rs.
   MARK = /\.of-(\d+)/n
   HAS, SIZE = %i[include? bytesize].map { |name| String.instance_method(name) }
-  # Early puts another one in its place.
+  # Ruby's own method, since Early replaces it.
   LOCATIONS = Kernel.instance_method(:caller_locations)
   private_constant :LOCATIONS, :FEWEST, :CLASSES, :METHODS, :MARK, :HAS, :SIZE
 
-  # What was found: by the name of a fact, with what and where it was compared first.
+  # For each fact that was compared, the first text and place.
   attr_reader :found
 
-  # +facts+: their values in this boot by name, as bytes. +own+: the directory of the front end.
+  # +facts+: their values in this boot by name, as bytes. +own+: the front end's directory.
   def initialize(facts, own)
     @values = facts.reject { |name, value| value.nil? || name == :cwd || name == :PATH }
     @mark = @values.each_value.filter_map { |value| value[MARK, 1] }.first
@@ -51,12 +51,12 @@ class WatchedValues
 
   def watch_method(owner, name)
     @wrappers.wrap(owner, name) do |receiver, original, arguments, block|
-      note(receiver, arguments) unless @is_busy
+      record(receiver, arguments) unless @is_busy
       original.call(*arguments, &block)
     end
   end
 
-  def note(receiver, arguments)
+  def record(receiver, arguments)
     @is_busy = true
     texts = [receiver, *arguments]
     value = texts.find { |text| value?(text) }
@@ -80,7 +80,7 @@ class WatchedValues
     end
   end
 
-  # Which fact a text is a part of; nil for one that is more than a value.
+  # Returns the fact that a text is part of; nil if the text contains more than a value.
   def fact_of(text)
     @values.find { |_, value| SIZE.bind_call(text) <= value.bytesize && value.downcase.include?(text.b.downcase) }&.first
   end
@@ -93,7 +93,7 @@ class WatchedValues
     end
   end
 
-  # The file that compares, without its line, which Ruby does not always know; nil when it is the front end's.
+  # Returns the file that compares, without the line, which Ruby does not always know; nil for the front end.
   def file_beyond
     frame = LOCATIONS.bind_call(self, 1).find { |it| !it.path.start_with?("<internal:", __FILE__, Wrappers::FILE) }
     File.basename(frame.path) unless frame.nil? || frame.path.start_with?(@own)

@@ -27,7 +27,7 @@ pub struct Holders {
 
 impl Holders {
     /// The ranges of a frozen process, from the tables of its image.
-    pub fn of(variant: &Variant) -> Result<Holders, image::Error> {
+    pub fn from_tables(variant: &Variant) -> Result<Holders, image::Error> {
         let tables = variant.tables();
         let files: Vec<String> = tables
             .rows::<MappedFile>(Section::Files)?

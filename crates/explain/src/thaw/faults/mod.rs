@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 
 use self::holders::Holders;
 use self::pages::{Change, Snapshot, PAGE};
-pub use self::replay::{Cost, Replay};
+pub use self::replay::{Cost, NoCost, Replay};
 use self::spans::Interval;
 use crate::count::Watch;
 use crate::events::Event;
@@ -57,14 +57,14 @@ impl Moments {
     fn look(&mut self, process: Pid, entry: usize) -> io::Result<()> {
         self.faults.insert(entry, pages::faults(process)?);
         if self.wanted.contains(&entry) {
-            self.snapshots.insert(entry, Snapshot::of(process)?);
+            self.snapshots.insert(entry, Snapshot::take(process)?);
         }
         Ok(())
     }
 }
 
 impl Watch for Moments {
-    fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()> {
+    fn before_entry(&mut self, process: Pid, number: usize) -> ControlFlow<()> {
         if let Err(error) = self.look(process, number) {
             self.failed.get_or_insert(error);
         }
@@ -72,7 +72,7 @@ impl Watch for Moments {
     }
 
     fn at_end(&mut self, process: Pid) {
-        match Snapshot::of(process) {
+        match Snapshot::take(process) {
             Ok(snapshot) => self.end = Some(snapshot),
             Err(error) => {
                 self.failed.get_or_insert(error);
@@ -92,7 +92,7 @@ pub struct Faults {
     /// How many variants the image has.
     variants: usize,
     /// Why their cost is unknown.
-    untimed: Option<String>,
+    untimed: Option<NoCost>,
 }
 
 /// The faults of one part.
@@ -133,11 +133,11 @@ impl Held {
 
 impl Faults {
     /// The faults of a start of this image with these events; none if it was not observed everywhere.
-    pub fn of(image: &Path, events: &[Event], moments: &Moments) -> Option<Faults> {
+    pub fn between(image: &Path, events: &[Event], moments: &Moments) -> Option<Faults> {
         let (intervals, thawed) = spans::intervals(events)?;
         let image = ImageFile::open(image).ok()?;
         let at_first = moments.snapshots.get(&thawed)?;
-        let holders = Holders::of(thawed_variant(&image, at_first)?).ok()?;
+        let holders = Holders::from_tables(thawed_variant(&image, at_first)?).ok()?;
         let parts = intervals.into_iter().map(|interval| {
             let before = moments.snapshots.get(&interval.begin)?;
             let after = match interval.end {
@@ -162,7 +162,7 @@ impl Faults {
 
     /// The pages whose faults are replayed.
     pub fn replay(&self) -> Replay<'_> {
-        Replay::of(self.thawed, self.after_the_launcher().map(|held| held.changes.as_slice()).collect())
+        Replay::new(self.thawed, self.after_the_launcher().map(|held| held.changes.as_slice()).collect())
     }
 
     fn after_the_launcher(&self) -> impl Iterator<Item = &Held> {
@@ -175,7 +175,7 @@ impl Faults {
     }
 
     /// Whether these [`Faults::replay`]s are enough.
-    pub fn are_enough(&self, runs: &[Result<Vec<Cost>, String>]) -> bool {
+    pub fn are_enough(&self, runs: &[Result<Vec<Cost>, NoCost>]) -> bool {
         runs.iter().any(Result::is_err) || runs.iter().flatten().filter(|run| self.fits(run)).count() >= REPLAYS
     }
 
@@ -184,12 +184,18 @@ impl Faults {
         run.iter().map(|cost| cost.pages).sum::<usize>() * 2 >= self.there
     }
 
-    /// Adds the costs from several [`Faults::replay`]s, or the reason why they are unknown.
-    pub fn take_costs(&mut self, runs: Vec<Result<Vec<Cost>, String>>) {
-        let why = runs.iter().find_map(|run| run.as_ref().err().cloned());
-        let costs: Vec<Vec<Cost>> = runs.into_iter().flatten().filter(|run| self.fits(run)).collect();
+    /// Adds the costs from several [`Faults::replay`]s.
+    pub fn take_costs(&mut self, runs: Vec<Result<Vec<Cost>, NoCost>>) {
+        let (mut costs, mut why) = (Vec::new(), None);
+        for run in runs {
+            match run {
+                Ok(run) if self.fits(&run) => costs.push(run),
+                Ok(_) => {}
+                Err(no_cost) => why = why.or(Some(no_cost)),
+            }
+        }
         if costs.is_empty() {
-            self.untimed = Some(why.unwrap_or_else(|| "the pages lie elsewhere in each start".to_owned()));
+            self.untimed = Some(why.unwrap_or(NoCost::Elsewhere));
             return;
         }
         let (new, entering) = replay::of_new_memory().unwrap_or_default();
@@ -206,10 +212,10 @@ impl Faults {
         }
     }
 
-    /// Puts them into the tree of the start. Returns a remark about them.
-    pub fn add_to(self, root: &mut Node) -> Option<String> {
+    /// Puts them into the tree of the start. Returns why their cost is unknown, if it is.
+    pub fn add_to(self, root: &mut Node) -> Option<NoCost> {
         rows::add(root, &self.parts);
-        self.untimed.map(|why| format!("What page faults cost is not known: {why}."))
+        self.untimed
     }
 }
 

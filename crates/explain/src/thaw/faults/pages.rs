@@ -49,7 +49,7 @@ pub enum Change {
 
 impl Snapshot {
     /// Reads it from a stopped process.
-    pub fn of(process: Pid) -> io::Result<Snapshot> {
+    pub fn take(process: Pid) -> io::Result<Snapshot> {
         let faults = faults(process)?;
         let maps = fs::read(format!("/proc/{process}/maps"))?;
         let pagemap = File::open(format!("/proc/{process}/pagemap"))?;
@@ -154,10 +154,10 @@ mod tests {
     fn memory_of_this_process_shows_when_it_is_touched() {
         // Reserved before the first look, so that no memory of the look itself or of another test can lie there.
         let mut touched = Vec::with_capacity(10_000 * PAGE as usize);
-        let before = Snapshot::of(Pid::this()).unwrap();
+        let before = Snapshot::take(Pid::this()).unwrap();
         touched.resize(touched.capacity(), 1u8);
         std::hint::black_box(&touched);
-        let after = Snapshot::of(Pid::this()).unwrap();
+        let after = Snapshot::take(Pid::this()).unwrap();
         let inside = touched.as_ptr() as u64..touched.as_ptr() as u64 + touched.len() as u64;
         let found = after.since(&before).iter().filter(|(page, _)| inside.contains(page)).count();
         assert!(found >= 9_999, "{found}");

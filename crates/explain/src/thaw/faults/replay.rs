@@ -4,6 +4,7 @@
 //! the page is present, and the difference is the cost of the fault. The time to enter and leave the kernel is measured in memory of this
 //! process, and added. The process is then killed: nothing of the program runs.
 
+use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::io;
@@ -29,8 +30,28 @@ pub struct Replay<'a> {
     /// Before this entry, the process is in its thawed state.
     entry: usize,
     groups: Vec<&'a [(u64, Change)]>,
-    /// The costs of each group, or the reason why there are none.
-    costs: Result<Vec<Cost>, String>,
+    costs: Result<Vec<Cost>, NoCost>,
+}
+
+/// Why the cost of page faults is unknown.
+#[derive(Debug)]
+pub enum NoCost {
+    /// The process ended before it was thawed.
+    Ended,
+    /// A system call failed.
+    Io(io::Error),
+    /// Each start has the pages at other addresses.
+    Elsewhere,
+}
+
+impl fmt::Display for NoCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoCost::Ended => f.write_str("the process ended before it was thawed"),
+            NoCost::Io(error) => error.fmt(f),
+            NoCost::Elsewhere => f.write_str("the pages have other addresses in each start"),
+        }
+    }
 }
 
 /// The cost of a group's pages.
@@ -44,17 +65,17 @@ pub struct Cost {
 
 impl<'a> Replay<'a> {
     /// For the pages of these groups, before the entry of that number.
-    pub fn of(entry: usize, groups: Vec<&'a [(u64, Change)]>) -> Replay<'a> {
-        Replay { entry, groups, costs: Err("the process ended before it was thawed".to_owned()) }
+    pub fn new(entry: usize, groups: Vec<&'a [(u64, Change)]>) -> Replay<'a> {
+        Replay { entry, groups, costs: Err(NoCost::Ended) }
     }
 
-    /// The cost of each group, or the reason why it is unknown.
-    pub fn outcome(self) -> Result<Vec<Cost>, String> {
+    /// The cost of each group.
+    pub fn outcome(self) -> Result<Vec<Cost>, NoCost> {
         self.costs
     }
 
     fn take(&self, process: Pid) -> io::Result<Vec<Cost>> {
-        let now = Snapshot::of(process)?;
+        let now = Snapshot::take(process)?;
         let memory = OpenOptions::new().read(true).write(true).open(format!("/proc/{process}/mem"))?;
         let is_there = |address: u64, change| match (now.region(address), change) {
             // A write to a shared mapping would change its file.
@@ -74,11 +95,11 @@ impl<'a> Replay<'a> {
 }
 
 impl Watch for Replay<'_> {
-    fn at(&mut self, process: Pid, number: usize) -> ControlFlow<()> {
+    fn before_entry(&mut self, process: Pid, number: usize) -> ControlFlow<()> {
         if number < self.entry {
             return ControlFlow::Continue(());
         }
-        self.costs = self.take(process).map_err(|error| error.to_string());
+        self.costs = self.take(process).map_err(NoCost::Io);
         ControlFlow::Break(())
     }
 

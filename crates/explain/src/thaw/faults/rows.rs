@@ -114,7 +114,7 @@ mod tests {
         Node { seconds, children: vec![main], ..part("process", Kind::Process, 0.0) }
     }
 
-    fn told(node: &Node) -> Vec<(&str, &str, f64)> {
+    fn described(node: &Node) -> Vec<(&str, &str, f64)> {
         node.children
             .iter()
             .map(|child| (child.name.as_str(), child.detail.as_deref().unwrap_or(""), child.seconds))
@@ -126,10 +126,10 @@ mod tests {
         let mut root = root(10.0);
         add(&mut root, &[faults(6, 0)]);
         let main = &root.children[0];
-        assert_eq!(told(main), [("page faults", "6 faults", 3.0)]);
+        assert_eq!(described(main), [("page faults", "6 faults", 3.0)]);
         assert_eq!(main.own(), 7.0);
         let expected = [("heap", "4 faults: 3 pages copied, 1 new", 2.0), ("/libc", "2 faults: 20 pages read", 1.0)];
-        assert_eq!(told(&main.children[0]), expected);
+        assert_eq!(described(&main.children[0]), expected);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         add(&mut root, &[faults(8, 4)]);
         let all = &root.children[0].children[0];
         assert_eq!((all.detail.as_deref(), all.seconds), (Some("8 faults, 4 (2000.00 ms) in what it loads"), 2.0));
-        assert!(told(all).contains(&(OTHERS, "2 faults", 0.5)));
+        assert!(described(all).contains(&(OTHERS, "2 faults", 0.5)));
     }
 
     #[test]

@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn parts_follow_each_other_up_to_the_end_of_the_process() {
-        let told =
+        let text =
             "begin=1 launcher a|end=2 |begin=2 faults b|end=3 |begin=3 launcher c|end=4 |checked=1 0 5|mapped=1 5|\
                     begin=5 context d|end=6 |begin=6 main e|begin=7 body f|collected=1|end=8 |end=9 |";
-        let events = parse(told.replace('|', "\0").as_bytes()).unwrap();
+        let events = parse(text.replace('|', "\0").as_bytes()).unwrap();
         let (intervals, thawed) = intervals(&events).unwrap();
         assert_eq!(thawed, 5);
         let lie: Vec<_> = intervals.iter().map(|part| (part.name.as_str(), part.begin, part.end)).collect();

@@ -1,4 +1,4 @@
-//! The CPU as an input, on x86-64: what CPUID tells.
+//! The CPU as an input, on x86-64: the answers of CPUID.
 #![allow(unsafe_code)]
 
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
@@ -9,14 +9,15 @@ mod names;
 
 pub use names::bit_name;
 
-/// Whether images are made and thawed on this architecture.
+/// Whether images can be made and thawed on this architecture.
 pub const IS_SUPPORTED: bool = true;
 
 /// A leaf and subleaf of CPUID, and bits of its eax, ebx, ecx and edx.
 pub type Bits = (u32, u32, [u32; 4]);
 
-/// Features that code of a program can use (Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E), and the register states that the kernel has
-/// enabled. What only a kernel uses (of paging, of virtual machines) and what names the model or its speed is left out.
+/// Features that a program can use (Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E), and the register states
+/// that the kernel has enabled. Left out are features that only a kernel uses (paging, virtual machines), and the CPU's
+/// model and speed.
 pub const FEATURES: [Bits; 6] = [
     (
         0x0000_0001,
@@ -44,8 +45,9 @@ pub const FEATURES: [Bits; 6] = [
     (CpuLeaf::XCR0, 0, [!0, 0, 0, !0]),
 ];
 
-/// What the levels x86-64-v2, -v3 and -v4 have (x86-64 psABI, "Micro-Architecture Levels"), each with AES and PCLMULQDQ besides, which all CPUs of
-/// servers with these levels have. The register states that go with them are those of XCR0 up to AVX, and up to AVX-512.
+/// The features of the levels x86-64-v2, -v3 and -v4 (x86-64 psABI, "Micro-Architecture Levels"). AES and PCLMULQDQ are
+/// added to each, since all server CPUs of these levels have them. XCR0 includes the register states up to AVX for v3,
+/// and up to AVX-512 for v4.
 pub const LEVELS: [&[Bits]; 3] = [
     &[(1, 0, [0, 0, V2, ALWAYS]), (0x8000_0001, 0, [0, 0, bits(&[0]), ALWAYS_EXTENDED])],
     &[
@@ -68,9 +70,9 @@ const V2: u32 = bits(&[0, 1, 9, 13, 19, 20, 23, 25]);
 const V3: u32 = bits(&[12, 22, 26, 27, 28, 29]);
 /// ebx of leaf 7: BMI1, AVX2 and BMI2.
 const V3_LEAF_7: u32 = bits(&[3, 5, 8]);
-/// What every x86-64 CPU has in edx of leaf 1: FPU, TSC, CMPXCHG8B, CMOV, MMX, FXSR, SSE and SSE2.
+/// edx of leaf 1 on every x86-64 CPU: FPU, TSC, CMPXCHG8B, CMOV, MMX, FXSR, SSE and SSE2.
 const ALWAYS: u32 = bits(&[0, 4, 8, 15, 23, 24, 25, 26]);
-/// And of leaf 0x80000001: SYSCALL, NX and long mode.
+/// edx of leaf 0x80000001 on every x86-64 CPU: SYSCALL, NX and long mode.
 const ALWAYS_EXTENDED: u32 = bits(&[11, 20, 29]);
 
 /// A word with these bits set.
@@ -83,14 +85,14 @@ const fn bits(numbers: &[u32]) -> u32 {
     word
 }
 
-/// Reads leaves. Each takes some microseconds where the machine is a virtual one, so what leaf 1 says of XSAVE is kept.
+/// Reads leaves. CPUID takes some microseconds in a virtual machine, so the XSAVE bit of leaf 1 is cached.
 #[derive(Default)]
 pub struct Cpu {
     has_xsave: Option<bool>,
 }
 
 impl Cpu {
-    /// eax, ebx, ecx and edx of a leaf. One that the CPU does not have answers something, and always the same.
+    /// eax, ebx, ecx and edx of a leaf. For a leaf that the CPU lacks, the result is arbitrary but always the same.
     pub fn read(&mut self, leaf: u32, subleaf: u32) -> [u32; 4] {
         /// In ecx of leaf 1: the kernel has enabled XSAVE.
         const OSXSAVE: u32 = 1 << 27;
@@ -107,11 +109,12 @@ impl Cpu {
     }
 }
 
-/// The register states that the kernel has enabled. The caller has found OSXSAVE in CPUID.
+/// The register states that the kernel has enabled. The caller must have found OSXSAVE in CPUID.
 fn xcr0() -> u64 {
     #[target_feature(enable = "xsave")]
     fn read() -> u64 {
-        // SAFETY: xgetbv exists wherever the kernel has enabled xsave, which the caller checked; register 0 always exists.
+        // SAFETY: xgetbv exists wherever the kernel has enabled xsave, which the caller checked; register 0 always
+        // exists.
         unsafe { _xgetbv(0) }
     }
     // SAFETY: the caller found OSXSAVE in CPUID.

@@ -1,9 +1,10 @@
-//! Names of CPU features, as Linux has them in /proc/cpuinfo; those of register states that the kernel has enabled begin with `xcr0_`.
+//! Names of CPU features as in /proc/cpuinfo. The names of register states that the kernel has enabled begin with
+//! `xcr0_`.
 
 use image::CpuLeaf;
 
-/// Leaf, subleaf, register (0 to 3 for eax, ebx, ecx and edx), and the names of its bits from the lowest on; `-` stands for a
-/// bit that has none.
+/// Leaf, subleaf, register (0 to 3 for eax, ebx, ecx and edx), and the names of its bits, lowest first; `-` for a bit
+/// without a name.
 const NAMES: [(u32, u32, usize, &str); 11] = [
     (
         0x0000_0001,
@@ -82,7 +83,7 @@ const NAMES: [(u32, u32, usize, &str); 11] = [
     ),
 ];
 
-/// The name of a bit of a register (0 to 3 for eax, ebx, ecx and edx) of a leaf; None where it has none.
+/// The name of a register bit (0 to 3 for eax, ebx, ecx and edx) of a leaf; None if it has none.
 pub fn bit_name(leaf: u32, subleaf: u32, register: usize, bit: u32) -> Option<&'static str> {
     let (.., names) = NAMES.iter().find(|row| (row.0, row.1, row.2) == (leaf, subleaf, register))?;
     names.split(' ').nth(bit as usize).filter(|name| *name != "-")

@@ -13,7 +13,7 @@ module Snapboot
         def load(file)
           return super unless file.is_a?(String) && DIRECTORY.match?(file)
 
-          Gemspecs.cached(file) || Gemspecs.known(file) || super
+          Gemspecs.cached(file) || Gemspecs.archived(file) || super
         end
 
         class << self
@@ -36,7 +36,7 @@ module Snapboot
 
           # Returns the specification from the archived code, or else from the text of the gemspec, whose code is then
           # stored; nil if its dependencies are unknown.
-          def known(file)
+          def archived(file)
             code = Archive.fetch(:memo, file, context: @context) or return remember(file)
             return if code.empty?
 

@@ -63,7 +63,7 @@ module Snapboot
             return unless source.valid_encoding?
 
             known = new(methods)
-            known.variables if known.known?(RubyVM::AbstractSyntaxTree.parse(source))
+            known.variables if known.safe?(RubyVM::AbstractSyntaxTree.parse(source))
           rescue SyntaxError, ArgumentError, NotImplementedError
             nil
           end
@@ -76,44 +76,44 @@ module Snapboot
           @variables = []
         end
 
-        # Whether all of a node, or of an Array of nodes, is known; records the variables.
-        def known?(node)
+        # Whether all of a node, or of an Array of nodes, has no effect that is unknown; records the variables.
+        def safe?(node)
           case node
-          when RubyVM::AbstractSyntaxTree::Node then known_node?(node)
-          when Array then node.all? { |child| known?(child) }
+          when RubyVM::AbstractSyntaxTree::Node then safe_node?(node)
+          when Array then node.all? { |child| safe?(child) }
           else true
           end
         end
 
         private
 
-        def known_node?(node)
+        def safe_node?(node)
           children = node.children
-          return known?(children) if STRUCTURE.key?(node.type)
+          return safe?(children) if STRUCTURE.key?(node.type)
 
           case node.type
-          when :CALL, :OPCALL, :QCALL, :ATTRASGN then known_call?(*children)
-          when :FCALL then children[0] == :ruby ? known_ruby?(children[1]) : allowed?(children[0]) && known?(children[1])
-          when :VCALL then allowed?(children[0]) && known?(children[1])
-          when :BLOCK_PASS then known_block?(*children)
+          when :CALL, :OPCALL, :QCALL, :ATTRASGN then safe_call?(*children)
+          when :FCALL then children[0] == :ruby ? safe_ruby?(children[1]) : allowed?(children[0]) && safe?(children[1])
+          when :VCALL then allowed?(children[0]) && safe?(children[1])
+          when :BLOCK_PASS then safe_block?(*children)
           when :CONST then CONSTANTS.key?(children[0])
-          when :COLON2 then CONSTANTS.key?(children[1]) && known?(children[0])
+          when :COLON2 then CONSTANTS.key?(children[1]) && safe?(children[0])
           end
         end
 
-        def known_call?(receiver, name, arguments = nil)
-          return known_variable?(name, arguments) if constant?(receiver, :ENV)
-          return known?(arguments) if constant?(receiver, :File) && name == :join
+        def safe_call?(receiver, name, arguments = nil)
+          return safe_variable?(name, arguments) if constant?(receiver, :ENV)
+          return safe?(arguments) if constant?(receiver, :File) && name == :join
 
-          allowed?(name) && known?(receiver) && known?(arguments)
+          allowed?(name) && safe?(receiver) && safe?(arguments)
         end
 
         # &:name, which calls that method.
-        def known_block?(arguments, block)
-          known?(arguments) && %i[LIT SYM].include?(block&.type) && allowed?(block.children[0])
+        def safe_block?(arguments, block)
+          safe?(arguments) && %i[LIT SYM].include?(block&.type) && allowed?(block.children[0])
         end
 
-        def known_ruby?(arguments)
+        def safe_ruby?(arguments)
           return false unless @methods.equal?(GEMFILE) && arguments.type == :LIST
 
           arguments.children.compact.all? { |node| node.type == :STR || (node.type == :HASH && known_options?(node)) }
@@ -129,9 +129,9 @@ module Snapboot
           node.is_a?(RubyVM::AbstractSyntaxTree::Node) && node.type == :CONST && node.children[0] == name
         end
 
-        def known_variable?(name, arguments)
+        def safe_variable?(name, arguments)
           first = arguments&.children&.first
-          return unless VARIABLE.key?(name) && first && first.type == :STR && known?(arguments)
+          return unless VARIABLE.key?(name) && first && first.type == :STR && safe?(arguments)
 
           @variables << first.children[0]
           true

@@ -67,9 +67,9 @@ module Snapboot
               @contexts = {}
             end
           end
-          notes = [note([Records::CONTEXT_KIND].pack("C") << ("\0" * 8) << "root", @root.path)]
-          notes += contexts.map { |id, text| note([Records::CONTEXT_KIND].pack("C") << id, text) }
-          notes + items.map { |item| item.is_a?(Entry) ? raw_again(item) : raw(*item) }.compact
+          entries = [context_entry([Records::CONTEXT_KIND].pack("C") << ("\0" * 8) << "root", @root.path)]
+          entries += contexts.map { |id, text| context_entry([Records::CONTEXT_KIND].pack("C") << id, text) }
+          entries + items.map { |item| item.is_a?(Entry) ? raw_again(item) : raw(*item) }.compact
         end
 
         private
@@ -82,7 +82,7 @@ module Snapboot
           identity && Identity.settled?(identity)
         end
 
-        def note(key, text)
+        def context_entry(key, text)
           raw_of(key, [], text.b)
         end
 
@@ -107,7 +107,7 @@ module Snapboot
           number, path, rest = input
           case number
           when GIVEN_FILE, GIVEN_DIRECTORY
-            identity, digest = Content.of(path, @sums)
+            identity, digest = Content.read(path, @sums)
             file_row(identity, digest, input_name(path, name)) if identity && Identity.same?(identity, rest)
           when GIVEN_ABSENT then Entry::Row.new(Records::ABSENT, 0, 0, 0, Records::NO_DIGEST, input_name(path, name))
           else variable_row(path.b, rest&.b)
@@ -127,7 +127,7 @@ module Snapboot
 
         # Updates the times of a row. Returns whether the rest is unchanged.
         def renew(row, entry)
-          identity, digest = Content.of(@root.join(entry.name_of(row)), @sums)
+          identity, digest = Content.read(@root.join(entry.name_of(row)), @sums)
           return unless identity && Identity.settled?(identity) && digest == row.digest
 
           directory, _, row.mtime, row.ctime = Identity.unpack(identity)

@@ -13,7 +13,7 @@ module Snapboot
         end
 
         # `whole`: whether all of the archive could be read; otherwise a newer entry may be hidden.
-        def of(entry, whole)
+        def check(entry, whole)
           rows = entry.rows or return :stale
           policy = @policy == :trust && !whole ? :check : @policy
           rows.reduce(:fresh) do |all, row|
@@ -40,14 +40,14 @@ module Snapboot
         end
 
         def file(row, path, policy)
-          identity = Identity.of(path) or return :stale
+          identity = Identity.read(path) or return :stale
           is_directory, size, mtime, ctime = Identity.unpack(identity)
           return :stale if is_directory != (row.kind == Records::DIRECTORY) || size != row.bytes
 
           same = mtime == row.mtime && ctime == row.ctime
           return :fresh if same && policy == :check
 
-          _, digest = Content.of(path, @sums)
+          _, digest = Content.read(path, @sums)
           return :stale unless digest == row.digest
 
           same ? :fresh : :revalidated

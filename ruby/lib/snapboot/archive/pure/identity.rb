@@ -12,7 +12,7 @@ module Snapboot
 
         class << self
           # Returns the identity at the path, through links; nil if there is neither a file nor a directory.
-          def of(path)
+          def read(path)
             pack(File.stat(path))
           rescue SystemCallError, ArgumentError
             nil
@@ -67,10 +67,10 @@ module Snapboot
       # The content of a file or directory: its identity and digest, or nil if it changed meanwhile or cannot be read.
       module Content
         class << self
-          def of(path, sums)
-            before = Identity.of(path) or return
+          def read(path, sums)
+            before = Identity.read(path) or return
             digest = sums.sha256(before.getbyte(0) == 1 ? listing(path) : File.binread(path))
-            after = Identity.of(path)
+            after = Identity.read(path)
             [before, digest] if after && Identity.same?(before, after)
           rescue SystemCallError, IOError
             nil

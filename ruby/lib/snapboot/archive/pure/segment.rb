@@ -6,7 +6,7 @@ module Snapboot
       # An entry in its written parts.
       Raw = Struct.new(:key, :inputs_count, :inputs_bytes, :encoding, :plain_size, :payload, :payload_sum) do
         # Returns an entry of an archive as it is; nil if its payload is damaged, or packed in its segment.
-        def self.of(entry)
+        def self.from_entry(entry)
           payload = entry.payload or return
           inputs = [entry.inputs_count, entry.inputs_bytes]
           new(entry.key, *inputs, entry.encoding, entry.plain_size, payload, entry.payload_sum)

@@ -44,7 +44,7 @@ module Snapboot
         private
 
         def append_to(file, reader, raws)
-          raws = raws.reject { |raw| holds?(reader, raw) }
+          raws = raws.reject { |raw| stored?(reader, raw) }
           return if raws.empty? && reader.whole? && reader.size <= @bound
 
           added = raws.sum(&:size)
@@ -63,7 +63,7 @@ module Snapboot
           return true if reader.segments.size >= Records::MAX_SEGMENTS
 
           new = raws.to_h { |raw| [raw.key, true] }
-          kept = live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.of(entry) }.compact
+          kept = live.reject { |entry| new.key?(entry.key) }.map { |entry| Raw.from_entry(entry) }.compact
           (added + kept.sum(&:size)) * 3 < (reader.size - Records::FIRST_SEGMENT + added) * 2
         end
 
@@ -75,7 +75,7 @@ module Snapboot
           false
         end
 
-        def holds?(reader, raw)
+        def stored?(reader, raw)
           entry = reader.find(raw.key)
           entry && entry.inputs_bytes == raw.inputs_bytes && entry.encoding == raw.encoding && entry.stored == raw.payload
         end
@@ -128,7 +128,7 @@ module Snapboot
           File.open(path, File::RDONLY | Reader::FLAGS) do |file|
             file.binmode
             other = !file.stat.file? || Reader.new(file, @sums).kind == :other
-            raise Unusable, "#{path} is in the way and no boot archive: move it" if other
+            raise Unusable, "#{path} should be a boot archive, but is another file: move it away" if other
           end
           delete(path)
         rescue Errno::ENOENT
@@ -218,7 +218,7 @@ module Snapboot
         private
 
         def raws(entries)
-          entries.map { |entry| Raw.of(entry) }.compact
+          entries.map { |entry| Raw.from_entry(entry) }.compact
         end
 
         def youngest(raws, room)

@@ -34,7 +34,7 @@ module Snapboot
 
           # Returns the suggestions for the feature of a checker; the block finds them.
           def answer(checker)
-            return yield unless known?(checker)
+            return yield unless ordinary_search?(checker)
 
             kept = nil
             @trees.answer(checker.path, exact: ->(_) { own?(kept) }) do
@@ -46,7 +46,7 @@ module Snapboot
           private
 
           # Whether it would search as did_you_mean does.
-          def known?(checker)
+          def ordinary_search?(checker)
             Archive.enabled? && checker.instance_of?(@checker) && checker.path.instance_of?(String) &&
               @checker.method(:requireables) == @search && @originals.intact?
           end

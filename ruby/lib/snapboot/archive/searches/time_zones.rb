@@ -26,7 +26,7 @@ module Snapboot
 
           # Returns the names of all zones below a directory (an absolute path) for a data source, as the block finds them.
           def answer(source, directory)
-            return yield unless known?(source, directory)
+            return yield unless ordinary_search?(source, directory)
 
             found = nil
             trees = Trees.new(directory, [directory], links: true, context: context, sources: @sources)
@@ -36,7 +36,7 @@ module Snapboot
 
           private
 
-          def known?(source, directory)
+          def ordinary_search?(source, directory)
             Archive.enabled? && source.instance_of?(@type) && directory.instance_of?(String) && directory.start_with?("/") &&
               @originals.intact?
           end

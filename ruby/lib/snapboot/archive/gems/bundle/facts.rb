@@ -22,7 +22,7 @@ module Snapboot
           end
 
           # Whether all dependencies of the set-up are known.
-          def known?
+          def all_known?
             @known
           end
 

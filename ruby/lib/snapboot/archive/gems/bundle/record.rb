@@ -23,7 +23,7 @@ module Snapboot
             # known.
             def remember
               facts = Facts.new
-              described = context if facts.known?
+              described = context if facts.all_known?
               runtime = yield
               facts.store(described) if described
               runtime
@@ -57,7 +57,7 @@ module Snapboot
           attr_accessor :silence
 
           def initialize(specifications, dependencies)
-            RubyGems.known
+            RubyGems.specifications
             @resolved = specifications.to_h { |name, *row| [name, specification(name, *row)] }
             @marshalled = dependencies
             @set = ::Bundler::SpecSet.new(@resolved.values)
@@ -136,19 +136,19 @@ module Snapboot
           # After the set-up, RubyGems shows only the bundle, and is set to that again whenever it resets. For the block, it
           # shows all installed gems again.
           def with_installed
-            known = RubyGems.known
+            known = RubyGems.specifications
             hooks = Gem.post_reset_hooks.dup
             show_installed
             Gem.post_reset_hooks.replace([method(:show_installed)])
             yield
           ensure
             Gem.post_reset_hooks.replace(hooks) if hooks
-            RubyGems.know(known) if known
+            RubyGems.replace(known) if known
           end
 
           def show_installed
             by_name = installed.select { |stub| Gem::Platform.match_spec?(stub) }.group_by(&:name)
-            RubyGems.know("stubs" => installed, "stubs_by_name" => by_name)
+            RubyGems.replace("stubs" => installed, "stubs_by_name" => by_name)
           end
 
           def installed

@@ -11,13 +11,13 @@ module Snapboot
 
           class << self
             # Returns them as a Hash by name. Raises NameError if RubyGems stores them otherwise.
-            def known
+            def specifications
               NAMES.to_h { |name| [name, record ? record.instance_variable_get("@#{name}") : class_variable(name)] }
             end
 
-            # Sets them.
-            def know(known)
-              known.each do |name, value|
+            # Sets those of these names.
+            def replace(named)
+              named.each do |name, value|
                 next record.instance_variable_set("@#{name}", value) if record
 
                 Gem::Specification.class_variable_set("@@#{name}", value) # rubocop:disable Style/ClassVars

@@ -1,0 +1,60 @@
+//! The program that is frozen, as its command resolves here and now.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use image_file::starts::Starts;
+use judge::environment::Environment;
+use runtime::{Language, Main, Runtime};
+
+/// A program, its environment, and the place of its image.
+pub struct Program {
+    pub runtime: Runtime,
+    pub main: Main,
+    /// The file that the kernel executes last for the command.
+    pub executed: PathBuf,
+    /// The file that gives an image its name.
+    pub named: PathBuf,
+    /// What a boot sees of the environment.
+    pub environment: Environment,
+    /// The path of the image.
+    pub output: PathBuf,
+    /// Identifies the image that is replaced, with how its starts went.
+    pub replaced: Option<(u64, Option<Starts>)>,
+    /// Messages to the user about what is frozen.
+    pub messages: Vec<String>,
+}
+
+impl Program {
+    /// Whether the runtime is named by a relative path, so that it is not found from another folder.
+    pub fn is_named_from_here(&self) -> bool {
+        let name = &self.main.argv[0];
+        Path::new(name).is_relative() && name.as_encoded_bytes().contains(&b'/')
+    }
+
+    /// The program, anchor and argv that the fallback executes.
+    ///
+    /// CPython finds its library from argv[0], and in PATH if that has no slash; PATH and the directory may differ
+    /// later. So the fallback gives it the path found now. The anchor makes an image work from any directory although
+    /// its script was named by a relative path: if that leads elsewhere, the launcher uses the absolute path.
+    pub fn fallback_command(&self) -> Vec<OsString> {
+        let (program, argv) = (self.runtime.program.clone().into_os_string(), &self.main.argv);
+        let first = match self.runtime.language {
+            Language::Python if !Path::new(&argv[0]).is_absolute() => program.clone(),
+            _ => argv[0].clone(),
+        };
+        let anchor = self.anchor().unwrap_or_default();
+        [program, anchor, first].into_iter().chain(argv.iter().skip(1).cloned()).collect()
+    }
+
+    /// None for an absolute path, and for a script that was found in PATH.
+    fn anchor(&self) -> Option<OsString> {
+        let (script, named) = (self.main.script.as_ref()?, Path::new(self.main.argv.get(self.main.index)?));
+        if named.is_absolute() || std::path::absolute(named).ok()? != *script {
+            return None;
+        }
+        let mut anchor = OsString::from(format!("{}=", self.main.index));
+        anchor.push(script);
+        Some(anchor)
+    }
+}

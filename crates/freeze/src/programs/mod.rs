@@ -1,0 +1,88 @@
+//! Everything in a freeze that runs programs: the boots, the training runs, and the first starts of the image.
+//!
+//! [`resolve`] runs probes of the interpreter, [`training`] makes ordinary starts. [`boot`] starts the runtime with the
+//! freezer inside, under the recorder ([`watched`]), and reads the [`report`]; [`image_boot`] makes the boot that goes
+//! into the image. [`other_start`], [`everyday`], [`terminals`] and [`derived`] boot once more to compare.
+//! [`rehearse`], [`training`] and [`first_start`] start the image itself.
+
+mod boot;
+mod confined;
+mod cpu_level;
+mod derived;
+mod everyday;
+mod first_start;
+mod image_boot;
+mod installed;
+mod last_look;
+mod leftovers;
+mod other_start;
+mod rehearse;
+mod report;
+mod resolve;
+mod terminals;
+mod training;
+mod watched;
+mod weigh;
+
+use std::path::Path;
+
+use judge::environment::Environment;
+use runtime::terminal::Terminal;
+
+use crate::application::Applied;
+use crate::control_dir::ControlDir;
+use crate::interrupt::Interrupt;
+use crate::program::Program;
+use crate::progress::Progress;
+use crate::request::{FreezeRequest, InStore};
+
+pub use boot::{early_reads, hash_seed, BootRequest};
+pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use derived::follows_form_of_secrets;
+pub use first_start::first_start;
+pub use image_boot::boot;
+pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
+pub use other_start::compare_starts;
+pub use rehearse::rehearse;
+pub use resolve::resolve;
+pub use training::{run_from, train};
+pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
+pub use weigh::weigh;
+
+/// Tells whether a folder is for temporary files of this boot.
+pub fn temporary(environment: &Environment) -> impl Fn(&Path) -> bool {
+    let temporary = leftovers::Temporary::new(environment);
+    move |folder| temporary.contains(folder)
+}
+
+/// One freeze: what is frozen, where, and who hears of it.
+#[derive(Clone, Copy)]
+pub struct Freeze<'a> {
+    pub request: &'a FreezeRequest,
+    pub program: &'a Program,
+    /// The additions of a framework's recipe; one without a name where there is none.
+    pub recipe: &'a Applied,
+    pub dir: &'a ControlDir,
+    pub interrupt: &'a Interrupt,
+    pub progress: &'a dyn Progress,
+}
+
+impl<'a> Freeze<'a> {
+    /// The image's store, if it is in one.
+    pub fn store(&self) -> Option<&'a InStore> {
+        self.request.store.as_ref()
+    }
+
+    /// The terminal of the starts that the image serves first.
+    pub fn terminal(&self) -> Option<Terminal> {
+        self.store().and_then(|store| store.terminal)
+    }
+
+    /// The preloads: the user's, or else the recipe's.
+    pub fn preloads(&self) -> &'a [String] {
+        match self.request.preloads.as_slice() {
+            [] => &self.recipe.preloads,
+            named => named,
+        }
+    }
+}

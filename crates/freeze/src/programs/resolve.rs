@@ -1,0 +1,57 @@
+//! Finds out what a request means here: the program, its runtime and environment, and where the image goes.
+
+use std::path::PathBuf;
+
+use failure::{Failure, Result};
+use image_file::info::Info;
+use image_file::starts::Starts;
+use image_file::{rotation, ImageFile};
+use judge::environment::Environment;
+use judge::variables;
+use runtime::{probe, search_path, Main, Shim};
+
+use super::cpu_level;
+use crate::output;
+use crate::program::Program;
+use crate::progress::{Progress, Step};
+use crate::request::{Cpu, FreezeRequest};
+
+/// Resolves the program. Refuses what cannot be meant before anything is booted.
+pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Program> {
+    if !cfg!(target_os = "linux") || !inputs::cpu::IS_SUPPORTED {
+        let message = "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.";
+        return Err(Failure::refusal(message));
+    }
+    recipes::load_own()?;
+    variables::check(&request.environment, &request.withheld)
+        .map_err(|mistake| Failure::refusal(mistake.to_string()))?;
+    let search_path = search_path();
+    let environment = Environment::pick(std::env::vars_os(), &request.environment, &request.withheld);
+    let mut resolved = runtime::resolve(&request.command, &search_path)?;
+    progress.step(&Step::Probe(&resolved.program));
+    let runtime = probe(&resolved.program, environment.seen())?;
+    if runtime.program != resolved.program {
+        let shim = Shim { script: resolved.program.clone(), program: runtime.program.clone() };
+        resolved.argv[0] = shim.program.clone().into_os_string();
+        resolved.executed.clone_from(&shim.program);
+        resolved.shim = Some(shim);
+    }
+    let environment = match request.cpu {
+        Cpu::Native => environment,
+        Cpu::Level(level) => cpu_level::for_level(environment, &runtime.program, level)?,
+    };
+    let main = Main::split(runtime.language, resolved.argv, &search_path)?;
+    let named = main.script.clone().or_else(|| main.module().map(PathBuf::from)).unwrap_or(resolved.named);
+    let output = output::path(request.output.as_deref(), &named)?;
+    output::check(&output, resolved.followed.iter().chain(&main.script).map(|path| path.as_path()))?;
+    if request.max_thaws.is_some() {
+        rotation::check_counter(&output)?;
+    }
+    // Only once: a user who freezes the same again has read it.
+    let messages: Vec<String> = resolved.shim.iter().map(Shim::message).collect();
+    let replaced = ImageFile::open(&output).ok();
+    let known = replaced.as_ref().map(|old| Info::read(&old.tables()).notes).unwrap_or_default();
+    messages.iter().filter(|message| !known.contains(message)).for_each(|message| progress.message(message));
+    let replaced = replaced.map(|old| (old.head().image_id(), Starts::read(&old)));
+    Ok(Program { runtime, main, executed: resolved.executed, named, environment, output, replaced, messages })
+}
