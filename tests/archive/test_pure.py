@@ -14,7 +14,7 @@ PURE = ROOT / "ruby/lib/snapboot/archive/pure"
 SNAPBOOT = ROOT / "target/release/snapboot"
 DOCUMENT = (ROOT / "docs/internals/archive-format.md").read_text()
 RECORDS = {"SegmentHead": "SEGMENT_HEAD", "Slot": "SLOT", "EntryHead": "ENTRY_HEAD", "Input": "INPUT", "Header": "HEADER"}
-PLACES = pathlib.Path(__file__).parent / "places.json"
+PLACES = pathlib.Path(__file__).parent / "locations.json"
 
 OPEN = f"""
 require {str(PURE.parent / "pure")!r}

@@ -29,7 +29,7 @@ def fails_with_a_text(of: str) -> bool:
 def test_no_error_is_a_text():
     texts = {path: sorted(filter(fails_with_a_text, facts.types)) for path, facts in sources.product().items()}
     found = {str(path.relative_to(support.ROOT)): those for path, those in texts.items() if those}
-    assert len(texts) > 300 and found == {}, "give it a type with its words beside it, as crates/store/src/obstacle.rs does"
+    assert len(texts) > 300 and found == {}, "give it a type with its words beside it, as crates/store/src/no_image_reason.rs does"
 
 
 @pytest.mark.parametrize(

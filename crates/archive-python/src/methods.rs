@@ -87,7 +87,6 @@ fn open(
 /// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the type of
 /// the finders of directories; Python asks any other importer of an entry. loaders: the `_loaders` of such a finder, the same objects
 /// unless somebody has replaced them. usual: whether a directory without an importer would get such a finder.
-/// importer would get such a finder.
 #[pyfunction]
 fn find<'py>(
     python: Python<'py>,

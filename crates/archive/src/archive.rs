@@ -19,9 +19,9 @@ use crate::error::Error;
 use crate::freshness::{check, Freshness, Policy};
 use crate::identity::Identity;
 use crate::key::{Key, Scope};
+use crate::location::Root;
 use crate::map::Mapped;
 use crate::pack::Decoder;
-use crate::place::Root;
 use crate::records::{encoding, Header};
 use crate::segment::{self, read_at, Segment};
 

@@ -14,8 +14,8 @@ use crate::build::{Draft, Payload, Raw};
 use crate::entry::{Entry, Row};
 use crate::identity::{Content, Identity};
 use crate::key::{Context, Kind, Scope};
+use crate::location::Root;
 use crate::pack::{Decoder, Packer};
-use crate::place::Root;
 use crate::records::{encoding, input_kind, Input};
 use crate::{checksum, MAX_PAYLOAD};
 

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::entry::{Entry, Row};
 use crate::identity::{Content, Identity};
-use crate::place::Root;
+use crate::location::Root;
 use crate::records::input_kind;
 
 /// How inputs are compared.

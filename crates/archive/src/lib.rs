@@ -22,10 +22,10 @@ mod freshness;
 mod identity;
 mod index;
 mod key;
+mod location;
 mod locked;
 mod map;
 mod pack;
-mod place;
 mod records;
 mod rewrite;
 mod segment;
@@ -44,8 +44,8 @@ pub use error::Error;
 pub use freshness::{Freshness, Policy};
 pub use identity::{Content, Identity};
 pub use key::{Context, Key, Kind, Scope};
+pub use location::Application;
 pub use pack::Decoder;
-pub use place::Application;
 pub use records::{
     encoding, input_kind, name_kind, BlockHead, DirectoryHead, EntryHead, Header, Input, Packed, Run, SegmentHead, Slot,
 };

@@ -12,7 +12,7 @@ use rustix::process::{getrlimit, Resource};
 
 use crate::archive::{open_checked, Archive, Found};
 use crate::error::Error;
-use crate::place::OWN_FOLDER;
+use crate::location::OWN_FOLDER;
 
 /// The longest wait for another writer. A process that is about to end has no more time.
 const PATIENCE: Duration = Duration::from_secs(1);

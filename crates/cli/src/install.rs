@@ -14,7 +14,7 @@ use store::{Folder, Store};
 
 use crate::arguments::{Install, ShellEnv, Uninstall};
 use crate::freeze::Reporting;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 use crate::{freeze as freezing, human, render};
 
 /// Runs `snapboot install`; returns the exit status.
@@ -27,9 +27,9 @@ pub fn install(arguments: &Install) -> Result<u8> {
     let users_path = search_path();
     tools::put_links_first(&store);
     for named in &arguments.commands {
-        let progress = Progress::start(arguments.verbosity.quiet);
-        let outcome = tools::install(&store, named, arguments.in_place, &users_path, &progress);
-        drop(progress);
+        let spinner = Spinner::start(arguments.verbosity.quiet);
+        let outcome = tools::install(&store, named, arguments.in_place, &users_path, &spinner);
+        drop(spinner);
         match outcome {
             Ok(Outcome::Installed(installation)) => {
                 if !arguments.verbosity.quiet {
@@ -71,11 +71,11 @@ pub fn refreeze(folder: &Folder, image: &Path, reporting: &Reporting) -> Result<
     let Some(own) = folder.lock() else {
         return Err(Failure::refusal(format!("{} is being made now. Try again in a moment.", image.display())));
     };
-    let progress = Progress::start(reporting.is_quiet);
+    let spinner = Spinner::start(reporting.is_quiet);
     let terminal = store::fit::terminal(image);
     let whom = For { environment: &environment_number(), terminal, somebody_waits: true };
-    let outcome = build(folder, &own, image, &whom, &progress);
-    drop(progress);
+    let outcome = build(folder, &own, image, &whom, &spinner);
+    drop(spinner);
     match outcome {
         Some(outcome) => freezing::report(outcome, reporting),
         None => Err(Failure::failed(format!("{} does not say of which command it is.", folder.path().display()))),

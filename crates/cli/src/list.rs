@@ -20,7 +20,7 @@ use store::tools::{Installed, OnPath};
 use store::{eviction, Effort, Folder, PutOff, StartTimes, Store};
 
 use crate::arguments::List;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 use crate::{human, render};
 
 /// How many reasons are shown for one command; `--json` has all.
@@ -92,12 +92,12 @@ impl State {
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &List) -> Result<u8> {
     let store = Store::open()?;
-    let progress = Progress::start(false);
-    progress.phase("comparing images with what they were made of");
+    let spinner = Spinner::start(false);
+    spinner.phase("comparing images with what they were made of");
     let seen = Seen::default();
     let commands: Vec<Vec<Row>> =
         store.folders().iter().map(|folder| rows(folder, &seen)).filter(|rows| !rows.is_empty()).collect();
-    progress.stop();
+    spinner.stop();
     if arguments.json {
         render::print_json(&commands.concat())?;
     } else if commands.is_empty() {

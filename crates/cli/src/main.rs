@@ -13,10 +13,10 @@ mod inspect;
 mod install;
 mod list;
 mod ordinary;
-mod progress;
 mod refreeze;
 mod render;
 mod run;
+mod spinner;
 mod starts;
 mod time;
 mod verify;
@@ -47,15 +47,15 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     match (subcommand.to_str()?, rest) {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
-            Some(run::main(command, eviction::of_environment(), false))
+            Some(run::main(command, eviction::size_limit(), false))
         }
         ("run", [option, hyphens, command @ ..])
             if option == "--no-freeze" && hyphens == "--" && !command.is_empty() =>
         {
-            Some(run::main(command, eviction::of_environment(), true))
+            Some(run::main(command, eviction::size_limit(), true))
         }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
-            Some(run::main(rest, eviction::of_environment(), false))
+            Some(run::main(rest, eviction::size_limit(), false))
         }
         (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
         (learn::SUBCOMMAND, words) => {
@@ -74,11 +74,9 @@ fn subcommand() -> Result<u8> {
     match arguments::parse().subcommand {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
-        Subcommand::Run(arguments) => run::main(
-            &arguments.words,
-            arguments.store_size.unwrap_or_else(eviction::of_environment),
-            arguments.no_freeze,
-        ),
+        Subcommand::Run(arguments) => {
+            run::main(&arguments.words, arguments.store_size.unwrap_or_else(eviction::size_limit), arguments.no_freeze)
+        }
         Subcommand::Install(arguments) => install::install(&arguments),
         Subcommand::Uninstall(arguments) => install::uninstall(&arguments),
         Subcommand::List(arguments) => list::main(&arguments),

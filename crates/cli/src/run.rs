@@ -117,7 +117,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         let words = [&[other.clone().into_os_string()], arguments].concat();
         return ordinary::start(&other, &words, BootArchive::None);
     }
-    match start.next(eviction::of_environment()) {
+    match start.next(eviction::size_limit()) {
         Next::Other(image) => {
             let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));

@@ -9,15 +9,15 @@ use image_file::{digest_pages, ImageFile, Variant};
 
 use crate::arguments::Verify;
 use crate::human;
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 
 /// Runs the subcommand; fails with exit status 1 if something is wrong.
 pub fn main(arguments: &Verify) -> Result<u8> {
     let image = ImageFile::open(&arguments.image)?;
     let wrong = |what: String| Failure::failed(format!("{}: {what}", arguments.image.display()));
-    let progress = Progress::start(arguments.verbosity.quiet);
-    progress.phase(format!("reading {}", arguments.image.display()));
+    let spinner = Spinner::start(arguments.verbosity.quiet);
+    spinner.phase(format!("reading {}", arguments.image.display()));
     let (mut tables, mut answers, mut pages) = (0, 0, 0);
     for Variant { head, .. } in &image.variants {
         if image.size != head.file_size {
@@ -43,7 +43,7 @@ pub fn main(arguments: &Verify) -> Result<u8> {
         }
     }
     check_owner(&image).map_err(|untrusted| wrong(untrusted.to_string()))?;
-    progress.stop();
+    spinner.stop();
     if arguments.verbosity.quiet {
         return Ok(0);
     }

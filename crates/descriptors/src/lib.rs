@@ -32,7 +32,7 @@ pub use open::Open;
 /// What a system call returns.
 pub type Result<T> = core::result::Result<T, Errno>;
 
-/// Why a descriptor cannot be made again, and what helps. It goes on a sentence whose subject is the descriptor.
+/// Why a descriptor cannot be made again, and what helps. It begins with a verb, as it continues a sentence that begins with the descriptor.
 pub type Obstacle = &'static str;
 
 /// What `capture` of a module returns: None for a descriptor of another kind.

@@ -8,8 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use inputs::cgroups_and_mounts::Sieve;
 use inputs::facts::{Content, Kernel};
-use inputs::place::Sieve;
 use rustix::process::{getegid, geteuid, getgid, getgroups, getrlimit, getuid, Resource};
 use rustix::system::{sysinfo, uname};
 use rustix::termios::tcgetwinsize;

@@ -98,8 +98,8 @@ pub mod reserved {
     pub const VDSO: u64 = RESERVED_START + 0x0f00_0000;
     /// End of the launcher's leftovers. The new environment follows and stays.
     pub const LEFTOVER_END: u64 = RESERVED_START + 0x1000_0000;
-    /// The new argv and environment.
-    pub const ENVIRONMENT: u64 = LEFTOVER_END;
+    /// The arguments and the environment of the new process: the block of crates/launcher argument_block.rs.
+    pub const ARGUMENT_BLOCK: u64 = LEFTOVER_END;
     /// The launcher checks here which parts of the image are in memory.
     pub const PROBE: u64 = RESERVED_START + 0x8_0000_0000;
     /// The launcher's copy of IMAGE.seen: the files that earlier thaws compared.

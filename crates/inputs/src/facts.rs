@@ -15,7 +15,7 @@ use core::fmt::{self, Write};
 
 use image::HostFact;
 
-use crate::place;
+use crate::cgroups_and_mounts;
 use crate::words::Lossy;
 
 mod difference;
@@ -79,7 +79,7 @@ pub trait Kernel {
     fn read(&self, _path: &[u8], _buffer: &mut [u8]) -> Option<usize> {
         None
     }
-    /// The content at a path below /proc or /sys, which ends with a NUL. A [`place::Sieve`] computes the digests.
+    /// The content at a path below /proc or /sys, which ends with a NUL. A [`cgroups_and_mounts::Sieve`] computes the digests.
     fn content(&self, path: &[u8]) -> Content;
     /// The CPUs that this process may run on, one bit each. Returns the number of bytes written to `mask`.
     fn affinity(&self, _mask: &mut [u8]) -> Option<usize> {
@@ -187,7 +187,10 @@ impl Value {
         let mut groups = [0; 4096];
         let size = kernel.read(b"/proc/self/cgroup\0", &mut groups)?;
         let mut value = EMPTY;
-        place::own_scope(path, &groups[..size])?.into_iter().chain([&b"\0"[..]]).for_each(|part| value.push(part));
+        cgroups_and_mounts::own_scope(path, &groups[..size])?
+            .into_iter()
+            .chain([&b"\0"[..]])
+            .for_each(|part| value.push(part));
         (!value.is_cut).then_some(value)
     }
 

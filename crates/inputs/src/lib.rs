@@ -10,6 +10,7 @@
 
 mod arch;
 pub mod attributes;
+pub mod cgroups_and_mounts;
 pub mod cpu;
 pub mod differences;
 pub mod directories;
@@ -19,7 +20,6 @@ pub mod facts;
 pub mod files;
 pub mod lookups;
 pub mod on_stale;
-pub mod place;
 pub mod secret;
 pub mod system;
 mod words;

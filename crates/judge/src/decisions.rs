@@ -9,9 +9,9 @@ use runtime::Language;
 use crate::depends::of_facts;
 use crate::environment::Environment;
 use crate::environment_inputs::EnvironmentInputs;
-use crate::places::reader;
 use crate::reads::{FullEnvironmentRead, Reads};
 use crate::renewals::LOCALE;
+use crate::source_locations::reader;
 
 /// All decisions. `environment` is that of the boot.
 pub fn all(environment: &Environment, reads: &Reads, language: Language) -> Vec<Decision> {

@@ -6,14 +6,14 @@ use inputs::facts::{fact_kind, Value};
 
 use crate::environment::Environment;
 use crate::environment_inputs::EnvironmentInputs;
-use crate::places::{reader, relative_place};
 use crate::reads::{FullEnvironmentRead, Reads};
+use crate::source_locations::{reader, relative_location};
 
 /// All of them as text: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x),
 /// read by lib.py:3`. `compared` describes what the front end compares itself; `has_preloads` says whether modules were
 /// preloaded.
 pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_preloads: bool) -> Vec<String> {
-    let whole = |place: &str| format!("every variable of the environment, read by {}", relative_place(place));
+    let whole = |place: &str| format!("every variable of the environment, read by {}", relative_location(place));
     let wholes = reads.wholes.iter().map(|read| match read {
         FullEnvironmentRead::Read(place) => whole(place),
         FullEnvironmentRead::Passed(program) => {
@@ -33,7 +33,7 @@ pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_pr
 /// Settings of the runtime that a thaw would take from its own environment if the boot had not read them.
 fn settings(reads: &Reads) -> impl Iterator<Item = String> + use<'_> {
     reads.renewals.bound.iter().map(|(setting, place)| {
-        let who = if place.is_empty() { "the program".into() } else { relative_place(place) };
+        let who = if place.is_empty() { "the program".into() } else { relative_location(place) };
         match setting.as_str() {
             "locale" => format!("the locale of text (LC_ALL, LC_CTYPE, LANG), read by {who}"),
             variable => format!("{variable}, whose effect is read by {who}"),

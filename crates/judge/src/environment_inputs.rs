@@ -14,9 +14,9 @@ use runtime::Language;
 
 use crate::environment::{is_under, Environment};
 use crate::findings::Finding;
-use crate::places::reader;
 use crate::reads::{FullEnvironmentRead, OtherValue, Reads, Searched};
 use crate::secrets::Secret;
+use crate::source_locations::reader;
 use crate::variables::{always_compared, rule};
 
 /// An environment, and what the boot read of it.

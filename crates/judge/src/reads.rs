@@ -15,8 +15,8 @@ use crate::environment::Environment;
 use crate::events::{Event, Kind, Phase};
 use crate::exceptions::{is_one_of, rules_of_reader, RENEWED_VARIABLES};
 use crate::findings::Finding;
-use crate::places::{self, relative_place};
 use crate::renewals::Renewals;
+use crate::source_locations::{self, relative_location};
 
 /// The reads that count.
 #[derive(Clone, Debug, Default)]
@@ -257,7 +257,11 @@ impl Reads {
 
     /// Records that a known reader keeps nothing of its read.
     fn leave(&mut self, what: &str, reader: Option<&str>) {
-        self.decide(what, Verdict::NoInput, format!("read by {}, which keeps nothing of it", places::reader(reader)));
+        self.decide(
+            what,
+            Verdict::NoInput,
+            format!("read by {}, which keeps nothing of it", source_locations::reader(reader)),
+        );
     }
 
     /// Adds the reads of another boot that the first one lacks.
@@ -322,7 +326,7 @@ impl Early {
     /// Why the process cannot be frozen.
     pub fn finding(&self) -> Finding {
         let Early { what, place } = self;
-        let reader = if place.is_empty() { "the program".to_owned() } else { relative_place(place) };
+        let reader = if place.is_empty() { "the program".to_owned() } else { relative_location(place) };
         Finding::new(
             "early",
             format!(

@@ -6,11 +6,11 @@ use inputs::environment;
 use inputs::system::Check;
 use linux_raw_sys::general::RLIMIT_STACK;
 
-use crate::block::{Block, Rehearsal};
+use crate::argument_block::{Block, Rehearsal};
 use crate::facts::Now;
 use crate::frozen::Frozen;
 use crate::image_file::ImageFile;
-use crate::pages;
+use crate::page_digest;
 use crate::reason::Reason;
 use crate::rotation;
 use crate::start::Start;
@@ -44,8 +44,8 @@ pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, 
 /// What comes when everything else was found good.
 pub fn last(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     // An image that is being rehearsed has no digest yet.
-    if block.rehearsal() != Some(Rehearsal::Thaw) && pages::are_to_be_checked(&frozen.settings, block) {
-        pages::check(frozen.file, &frozen.head)?;
+    if block.rehearsal() != Some(Rehearsal::Thaw) && page_digest::are_to_be_checked(&frozen.settings, block) {
+        page_digest::check(frozen.file, &frozen.head)?;
     }
     if block.rehearsal().is_none() {
         rotation::count_thaw(&frozen.settings, frozen.file, frozen.image_id)?;

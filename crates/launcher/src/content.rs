@@ -1,7 +1,7 @@
 //! What is in a file, as a digest.
 
 use image::ContentDigest;
-use inputs::place::Sieve;
+use inputs::cgroups_and_mounts::Sieve;
 
 use crate::sys::{self, Fd};
 

@@ -6,7 +6,7 @@ use core::mem::MaybeUninit;
 use inputs::facts::{Content, Kernel};
 use linux_raw_sys::{errno, general as raw};
 
-use crate::block::Block;
+use crate::argument_block::Block;
 use crate::content;
 use crate::sys::{self, call};
 use crate::system;

@@ -12,7 +12,7 @@ use inputs::on_stale::{self, OnStale};
 use linux_raw_sys::errno::ENOENT;
 use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY};
 
-use crate::block::{Block, Rehearsal};
+use crate::argument_block::{Block, Rehearsal};
 use crate::image_file::ImageFile;
 use crate::reason::Reason;
 use crate::start::without_nul;

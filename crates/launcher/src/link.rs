@@ -1,8 +1,8 @@
-//! Links of somebody's own, under other names, to an image that is in front of a script.
+//! The script's path where the user starts an image by a link with another name, as in `ln -s ~/.local/bin/black b`.
 //!
-//! Through such a link an ordinary start would call the script by the link's name, which shows in `sys.argv[0]`, `$0`, usage texts and
-//! comm. But a program also asks where that name leads, to find what lies beside it, and here it leads to the image. So the script is
-//! called by a link of that name that leads to it, in a folder beside the image.
+//! In an ordinary start through such a link, `sys.argv[0]`, `$0`, usage texts and comm show the link's name. But a program also asks
+//! where that name leads, to find what lies beside it, and here it leads to the image. So the script is called by a link of that name
+//! that leads to it, in a folder beside the image.
 
 use crate::image_file::ImageFile;
 use crate::start::{without_nul, Start};

@@ -16,7 +16,7 @@
 #![deny(unsafe_code)]
 
 mod arch;
-mod block;
+mod argument_block;
 mod check;
 mod content;
 mod facts;
@@ -30,7 +30,7 @@ mod laps;
 mod link;
 mod memory;
 mod objects;
-mod pages;
+mod page_digest;
 mod reason;
 mod restore;
 mod rotation;
@@ -45,7 +45,7 @@ mod vdso;
 
 use core::convert::Infallible;
 
-use block::Block;
+use argument_block::Block;
 use files::Files;
 use helper_process::HelperProcess;
 use image_file::ImageFile;

@@ -9,7 +9,7 @@ use linux_raw_sys::general::SIGCHLD;
 use linux_raw_sys::prctl::{prctl_mm_map, PR_SET_MM, PR_SET_MM_MAP, PR_SET_NAME};
 
 use crate::arch;
-use crate::block::{Block, Rehearsal};
+use crate::argument_block::{Block, Rehearsal};
 use crate::frozen::Frozen;
 use crate::objects::Running;
 use crate::reason::Reason;

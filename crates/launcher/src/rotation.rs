@@ -9,7 +9,7 @@ use crate::sys::{self, Fd};
 
 /// Compares the image's age. An unknown one may be any.
 ///
-/// `is_of_store`: nobody has chosen its age there; it lacks something.
+/// `is_of_store`: whether the store has made the image. The store gives an age only to images that lack something.
 pub fn check_age(settings: &Settings, is_of_store: bool) -> Result<(), Reason> {
     if settings.max_age == 0 {
         return Ok(());

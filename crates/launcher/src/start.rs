@@ -8,7 +8,7 @@ use linux_raw_sys::auxvec::{AT_EXECFN, AT_RANDOM, AT_SECURE, AT_SYSINFO_EHDR};
 
 /// Arguments, environment and auxiliary vector of the new process, as they lie on the kernel's stack.
 ///
-/// They may be used until that stack is unmapped, which [`crate::block::Block`] prepares for by copying them.
+/// They may be used until that stack is unmapped, which [`crate::argument_block::Block`] prepares for by copying them.
 pub struct Start {
     argc: usize,
     argv: *const *const u8,

@@ -9,7 +9,7 @@ use image::{Record, StartsHead};
 use inputs::environment::value_of;
 use linux_raw_sys::general::{O_CLOEXEC, O_NOFOLLOW, O_NONBLOCK, O_RDWR, RLIMIT_FSIZE, S_IFMT, S_IFREG};
 
-use crate::block::Block;
+use crate::argument_block::Block;
 use crate::sys::{self, Fd};
 use crate::text::Text;
 

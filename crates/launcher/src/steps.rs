@@ -8,7 +8,7 @@ use image::{reserved, Directory, Section};
 use inputs::environment::value_of;
 use linux_raw_sys::general::{O_APPEND, O_CLOEXEC, O_CREAT, O_NOFOLLOW, O_WRONLY};
 
-use crate::block::Block;
+use crate::argument_block::Block;
 use crate::frozen::Frozen;
 use crate::laps::Laps;
 use crate::reason::Reason;

@@ -13,7 +13,7 @@ use rustix::fs::statvfs;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, unix_now};
-use crate::obstacle::{Ended, Fruitless};
+use crate::no_image_reason::{Ended, Fruitless};
 use crate::{Effort, Folder, StartTimes};
 
 /// Its file in the folder of the command.

@@ -9,7 +9,7 @@ use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempts;
-use crate::{builder_limits, sys, Command, Folder, Obstacle, PutOff};
+use crate::{builder_limits, sys, Command, Folder, NoImageReason, PutOff};
 
 /// The subcommand that makes an image.
 pub const SUBCOMMAND: &str = "build-image";
@@ -17,22 +17,27 @@ pub const SUBCOMMAND: &str = "build-image";
 /// Asks for an image of a command that has none for this environment. Returns the reason if none will be made.
 ///
 /// `seen`: how many images there were; `limit`: of the store (bytes).
-pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<Obstacle> {
-    ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(Obstacle::NoFolder))
+pub fn ask_for_new(folder: &Folder, command: &Command, seen: usize, limit: u64) -> Option<NoImageReason> {
+    ask(folder, &Asked::New { seen }, limit, || folder.make(command).err().map(NoImageReason::NoFolder))
 }
 
 /// Asks for an image that replaces an unusable one. Returns the reason if none will be made.
-pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<Obstacle> {
+pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<NoImageReason> {
     ask(folder, &Asked::Again(image), limit, || None)
 }
 
 /// Asks for an image, unless one is being made. `prepare`: returns the reason if that is impossible.
-fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() -> Option<Obstacle>) -> Option<Obstacle> {
+fn ask(
+    folder: &Folder,
+    asked: &Asked<'_>,
+    limit: u64,
+    prepare: impl FnOnce() -> Option<NoImageReason>,
+) -> Option<NoImageReason> {
     if folder.is_building() {
         return None;
     }
     let environment = environment_number();
-    let fruitless = || Attempts::load(folder).why_none(&environment).map(Obstacle::Attempts);
+    let fruitless = || Attempts::load(folder).why_none(&environment).map(NoImageReason::Attempts);
     let why = in_the_way(folder).or_else(fruitless).or_else(prepare);
     if why.is_none() {
         start(folder, asked, &environment, Terminal::of_this_process(), limit);
@@ -41,8 +46,8 @@ fn ask(folder: &Folder, asked: &Asked<'_>, limit: u64, prepare: impl FnOnce() ->
 }
 
 /// Why no builder could make an image in this folder now, whatever the program; None if one could.
-pub(crate) fn in_the_way(folder: &Folder) -> Option<Obstacle> {
-    let put_off = || PutOff::load(folder).filter(PutOff::waits).map(|put_off| Obstacle::PutOff(put_off.why));
+pub(crate) fn in_the_way(folder: &Folder) -> Option<NoImageReason> {
+    let put_off = || PutOff::load(folder).filter(PutOff::waits).map(|put_off| NoImageReason::PutOff(put_off.why));
     builder_limits::lacks().or_else(|| folder.cannot_write()).or_else(put_off)
 }
 

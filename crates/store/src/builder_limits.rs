@@ -2,7 +2,7 @@
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
-use crate::obstacle::Obstacle;
+use crate::no_image_reason::NoImageReason;
 
 /// A limit that can stop a builder.
 struct Limit {
@@ -38,9 +38,9 @@ pub fn make() {
 }
 
 /// Why the limits are too low for a builder that this process starts; None if they are not.
-pub fn lacks() -> Option<Obstacle> {
+pub fn lacks() -> Option<NoImageReason> {
     let limit = LIMITS.iter().find(|limit| limit.is_too_low(&getrlimit(limit.resource)))?;
-    Some(Obstacle::Limit { option: limit.option })
+    Some(NoImageReason::Limit { option: limit.option })
 }
 
 impl Limit {

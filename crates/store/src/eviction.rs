@@ -10,16 +10,16 @@ use std::time::SystemTime;
 use image_file::starts;
 use rustix::process::test_kill_process;
 
-use crate::{clock, place, Folder, Store};
+use crate::{clock, location, Folder, Store};
 
 /// The variable that names the limit of the store.
-pub const VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
+pub const LIMIT_VARIABLE: &str = "SNAPBOOT_STORE_SIZE";
 /// The default limit (bytes).
-pub const DEFAULT: u64 = 2 << 30;
+pub const DEFAULT_LIMIT: u64 = 2 << 30;
 
 /// The limit of the store (bytes), from the environment. An invalid value counts as none.
-pub fn of_environment() -> u64 {
-    std::env::var(VARIABLE).ok().and_then(|text| parse(&text).ok()).unwrap_or(DEFAULT)
+pub fn size_limit() -> u64 {
+    std::env::var(LIMIT_VARIABLE).ok().and_then(|text| parse(&text).ok()).unwrap_or(DEFAULT_LIMIT)
 }
 
 /// The size of an image on disk (bytes).
@@ -98,7 +98,7 @@ pub fn sweep(store: &Store) {
     for folder in store.folders() {
         freeze::remove_abandoned(folder.path());
         for entry in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-            if place::draft_of(&entry.file_name()).is_some_and(|process| test_kill_process(process).is_err()) {
+            if location::draft_of(&entry.file_name()).is_some_and(|process| test_kill_process(process).is_err()) {
                 let _ = fs::remove_file(entry.path());
             }
         }

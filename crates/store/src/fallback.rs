@@ -7,7 +7,7 @@ use image_file::starts;
 use runtime::search_path;
 
 use crate::fit::{fits, own_words};
-use crate::{background, Command, Folder, Obstacle};
+use crate::{background, Command, Folder, NoImageReason};
 
 /// The subcommand that an image of the store executes instead of its program.
 pub const SUBCOMMAND: &str = "fallback";
@@ -29,7 +29,7 @@ pub enum Next {
     /// The ordinary way; an image for the next start was asked for.
     Asked,
     /// The ordinary way; no image will be made, for this reason.
-    None(Obstacle),
+    None(NoImageReason),
 }
 
 impl Start {
@@ -57,12 +57,12 @@ impl Start {
 
     /// Decides how it goes on. `limit`: of the store (bytes).
     pub fn next(&self, limit: u64) -> Next {
-        let asked = |why: Option<Obstacle>| why.map_or(Next::Asked, Next::None);
+        let asked = |why: Option<NoImageReason>| why.map_or(Next::Asked, Next::None);
         let Some(folder) = Folder::containing(&self.image).filter(Folder::is_own) else {
-            return Next::None(Obstacle::NotOwn);
+            return Next::None(NoImageReason::NotOwn);
         };
         let Some(command) = folder.command().or_else(|| self.write_command(&folder)) else {
-            return Next::None(Obstacle::NoCommand);
+            return Next::None(NoImageReason::NoCommand);
         };
         // If this one fits, none is better.
         if fits(&self.image) {

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::obstacle::Obstacle;
-use crate::place;
+use crate::location;
+use crate::no_image_reason::NoImageReason;
 use crate::Command;
 
 /// The number of images that are kept for one command, for several environments.
@@ -64,15 +64,15 @@ impl Folder {
     }
 
     /// Why this user cannot write in it, as on a file system that is mounted read-only; None if the user can, or it does not exist yet.
-    pub fn cannot_write(&self) -> Option<Obstacle> {
+    pub fn cannot_write(&self) -> Option<NoImageReason> {
         let error = access(&self.path, Access::WRITE_OK).err().filter(|error| *error != Errno::NOENT)?;
-        Some(Obstacle::CannotWrite { folder: self.path.clone(), error: error.into() })
+        Some(NoImageReason::CannotWrite { folder: self.path.clone(), error: error.into() })
     }
 
     /// Creates it for this command.
     pub fn make(&self, command: &Command) -> Result<()> {
-        place::make(self.path.parent().unwrap_or(&self.path))?;
-        place::make(&self.path)?;
+        location::make(self.path.parent().unwrap_or(&self.path))?;
+        location::make(&self.path)?;
         if self.command().as_ref() == Some(command) {
             return Ok(());
         }
@@ -132,7 +132,7 @@ impl Folder {
     /// Writes a file of the folder atomically.
     pub fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<()> {
         let text = serde_json::to_vec_pretty(content).expect("texts and numbers");
-        place::write(&self.path.join(name), &text)
+        location::write(&self.path.join(name), &text)
     }
 
     /// Takes the lock of this folder until it is dropped; None if another process keeps it.

@@ -16,8 +16,8 @@ const FREE: u32 = 2;
 const WAIT: u64 = 60;
 const LONGEST_WAIT: u64 = 24 * 3600;
 
-/// Makes an image again if something was reported after it was made. `words`: those after the subcommand, the image and the terminal that
-/// it is for.
+/// Makes an image again if something was reported after it was made. `words`: the image, and the terminal that it is for; what stands behind
+/// the subcommand.
 pub fn from(words: &[OsString]) {
     // The start that executes this may have left any descriptor open.
     sys::close_all();
@@ -35,7 +35,7 @@ pub fn from(words: &[OsString]) {
         return;
     }
     let terminal = background::parse_terminal(terminal);
-    background::start(&folder, &Asked::ForNews(image), &environment, terminal, eviction::of_environment());
+    background::start(&folder, &Asked::ForNews(image), &environment, terminal, eviction::size_limit());
 }
 
 fn has_news(folder: &Folder, image: &Path) -> bool {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use runtime::shims::{root_in, shim_manager, VARIABLES, VERSION_FILES};
 use runtime::Shim;
 
-use crate::place;
+use crate::location;
 use crate::Store;
 
 /// The answers of one store.
@@ -39,10 +39,10 @@ impl Shims {
         let mut text = Vec::new();
         let read = trust::look::open(&shim.script).and_then(|file| file.take(4096).read_to_end(&mut text));
         let Some(file) = read.ok().and_then(|_| self.file(&shim.script, &text)) else { return };
-        if file.exists() || place::make(&self.folder).is_err() {
+        if file.exists() || location::make(&self.folder).is_err() {
             return;
         }
-        let _ = place::write(&file, shim.program.as_os_str().as_bytes());
+        let _ = location::write(&file, shim.program.as_os_str().as_bytes());
     }
 
     /// The file of a shim, for the current state.

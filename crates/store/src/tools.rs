@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::background::environment_number;
 use crate::build::{self, For};
 use crate::folder::INSTALLED;
-use crate::place;
+use crate::location;
 use crate::{eviction, Command, Folder, Store};
 
 /// Holds the commands that images in place have replaced, beside them.
@@ -213,7 +213,7 @@ fn put_in_front(
         // An error here recurs below, with its reason.
         let _ = DirBuilder::new().recursive(true).mode(ENTERED).create(store.data());
     }
-    place::make(&store.tools())?;
+    location::make(&store.tools())?;
     let folder = Folder::new(store.tools().join(command.key()));
     let is_new = !folder.path().exists();
     folder.make(&command)?;
@@ -248,7 +248,7 @@ fn put_in_front(
     let link = if in_place {
         found.to_owned()
     } else {
-        place::make(&store.bin())?;
+        location::make(&store.bin())?;
         store.bin().join(name)
     };
     let installed = Installed { name: name.to_owned(), link: link.clone(), program: program.to_owned(), in_place };
@@ -341,7 +341,7 @@ impl Elsewhere {
             return Ok(Elsewhere(None));
         }
         let empty = store.empty();
-        place::make(&empty)?;
+        location::make(&empty)?;
         std::env::set_current_dir(&empty).map_err(|error| Failure::io("enter", &empty, &error))?;
         Ok(Elsewhere(here))
     }

@@ -7,7 +7,7 @@ lists in place), and notes when its content is read. All of this is undone befor
 import posix
 import sys
 
-from . import modules, passing, references
+from . import dropped_reads, modules, references
 
 ModuleType = type(sys)
 
@@ -109,7 +109,7 @@ class Early:
 
     def _reads_size(self, frame, arguments):
         of = arguments[0] if arguments else 1
-        if passing.is_for_nothing(frame):
+        if dropped_reads.is_for_nothing(frame):
             return True
         if of in (0, 1, 2):
             self.reads.fact("window", frame, of)

@@ -5,7 +5,6 @@ import posix
 import sys
 
 from . import fork, hooks, inputs, lost_threads, main_part, preload, process, session, times, trampoline
-from .boot_only import Mute
 from .command_line import Main
 from .context import Context
 from .early import Early
@@ -13,6 +12,7 @@ from .evidence import Evidence, shift_addresses
 from .exit import FOLDER, Exit
 from .importers import Importers
 from .imports import leading_imports
+from .muted_warnings import Mute
 from .origins import Origins
 from .process_attributes import ProcessAttributes
 from .reads import Reads

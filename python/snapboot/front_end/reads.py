@@ -9,7 +9,7 @@ import _imp
 import posix
 import sys
 
-from . import modules, passing
+from . import dropped_reads, modules
 from .channel import ALL_VARIABLES, EARLY, FACT, OF_FRONT_END, OF_PROGRAM, PHASE, VARIABLE, call
 from .request import encode, read_file
 from .start_form import HOST, SYSTEM
@@ -91,7 +91,7 @@ class Reads:
     def read(self, name):
         """Records that a variable is read or looked up."""
         if name not in self._written:
-            if name in SIZES and passing.is_for_nothing(sys._getframe(3)):
+            if name in SIZES and dropped_reads.is_for_nothing(sys._getframe(3)):
                 return
             reader = _reader()
             if reader is not None:

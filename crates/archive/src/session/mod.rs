@@ -18,8 +18,8 @@ use crate::error::Error;
 use crate::freshness::{Freshness, Policy};
 use crate::identity::Identity;
 use crate::key::{Context, Kind, Scope};
+use crate::location::Application;
 use crate::pack::Decoder;
-use crate::place::Application;
 use crate::Archive;
 
 pub use absence::Absence;

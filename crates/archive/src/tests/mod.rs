@@ -4,9 +4,9 @@ mod damage;
 mod document;
 #[path = "../../../image/tests/format/format_document.rs"]
 mod format_document;
+mod locations;
 mod look_up;
 mod opening;
-mod places;
 mod session;
 #[path = "../../../image/tests/format/sources.rs"]
 mod sources;

@@ -18,8 +18,8 @@ use runtime::{language_of, locate, resolve, Language, Main};
 use super::{place, refusal};
 use crate::arguments::ArchiveBuild;
 use crate::human;
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 
 /// How the interpreter of the command is started.
 struct Interpreter {
@@ -58,10 +58,10 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
     let _ = fs::remove_file(&draft);
     let draft = Draft(draft);
 
-    let progress = Progress::start(arguments.verbosity.quiet);
-    progress.phase(format!("starting {}", interpreter.program.display()));
-    let (status, messages) = interpreter.run(&directories, &draft.0, &progress)?;
-    progress.stop();
+    let spinner = Spinner::start(arguments.verbosity.quiet);
+    spinner.phase(format!("starting {}", interpreter.program.display()));
+    let (status, messages) = interpreter.run(&directories, &draft.0, &spinner)?;
+    spinner.stop();
     if !status.success() {
         return Err(Failure::failed(format!(
             "{} ended with {status} while it was filling the archive; its output is above. Nothing was written.",
@@ -210,9 +210,9 @@ impl Interpreter {
     }
 
     /// Runs the builder. Returns its exit status and its messages.
-    fn run(&self, directories: &[PathBuf], archive: &Path, progress: &Progress) -> Result<(ExitStatus, Vec<String>)> {
+    fn run(&self, directories: &[PathBuf], archive: &Path, spinner: &Spinner) -> Result<(ExitStatus, Vec<String>)> {
         let cannot = |error| Failure::io("run", &self.program, &error);
-        let (_, stderr, output) = progress.output().map_err(cannot)?;
+        let (_, stderr, output) = spinner.output().map_err(cannot)?;
         let mut command = Command::new(&self.program);
         command.args(&self.options).arg(self.builder()?);
         command.arg(self.script.as_deref().unwrap_or(Path::new(""))).args(directories);
@@ -226,7 +226,7 @@ impl Interpreter {
         let stdout = child.stdout.take().expect("standard output is a pipe");
         for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
             match line.split_once(' ') {
-                Some(("phase", phase)) => progress.phase(phase),
+                Some(("phase", phase)) => spinner.phase(phase),
                 Some(("note", note)) => messages.push(note.to_owned()),
                 _ => {}
             }

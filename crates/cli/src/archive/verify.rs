@@ -6,19 +6,19 @@ use failure::{Failure, Result};
 use super::Named;
 use crate::arguments::ArchiveVerify;
 use crate::human;
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 
 /// Runs the subcommand; fails with exit status 1 if something is wrong.
 pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
     let named = Named::find(&arguments.archive)?;
     let archive = named.open()?;
-    let progress = Progress::start(arguments.verbosity.quiet);
+    let spinner = Spinner::start(arguments.verbosity.quiet);
     let (all, mut whole, mut damaged) = (archive.entries().count(), 0, Vec::new());
     let mut decoder = Decoder::default();
     for (number, entry) in archive.entries().enumerate() {
         if number % 256 == 0 {
-            progress.phase(format!("checking entry {} of {all}", number + 1));
+            spinner.phase(format!("checking entry {} of {all}", number + 1));
         }
         match entry {
             Some(entry) if decoder.decode(&entry).is_some() => whole += 1,
@@ -28,7 +28,7 @@ pub fn main(arguments: &ArchiveVerify) -> Result<u8> {
             None => damaged.push("an entry whose name is damaged, too".to_owned()),
         }
     }
-    progress.stop();
+    spinner.stop();
     let mut wrong = Vec::new();
     if archive.damaged_segments() > 0 {
         wrong.push(format!("the index of {} is damaged", human::count(archive.damaged_segments(), "segment")));

@@ -11,7 +11,7 @@ use store::command::BootArchive;
 
 use crate::arguments::Explain;
 use crate::ordinary;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 
 /// Why there is no start with the boot archive to show. In words, a sentence.
 pub enum NoStart {
@@ -50,7 +50,7 @@ pub fn measure(
     words: &[OsString],
     ordinary: Option<&Start>,
     arguments: &Explain,
-    progress: &Progress,
+    spinner: &Spinner,
 ) -> Result<std::result::Result<Start, NoStart>> {
     if let Some(why) = inapplicable(words)? {
         return Ok(Err(why));
@@ -60,7 +60,7 @@ pub fn measure(
     }
     let mut subject = Subject::archived(words, &Installation::find()?)?;
     subject.allow_failure = arguments.allow_failure;
-    let measurement = Measurement { runs: arguments.runs, report: &|text: &str| progress.phase(text) };
+    let measurement = Measurement { runs: arguments.runs, report: &|text: &str| spinner.phase(text) };
     // An error here must not hide the other starts.
     let start = match subject.fill(&measurement) {
         Ok(Some(why)) => return Ok(Err(NoStart::NoArchive(why))),

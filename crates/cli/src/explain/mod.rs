@@ -20,14 +20,14 @@ use installation::Installation;
 
 use crate::arguments::Explain;
 use crate::human;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 use crate::{render, run};
 use same::Comparison;
 use trial::{Obstacle, Outcome, Trial};
 
 /// Runs the subcommand; returns the exit status.
 pub fn main(arguments: &Explain) -> Result<u8> {
-    let progress = Progress::still(arguments.verbosity.quiet);
+    let spinner = Spinner::still(arguments.verbosity.quiet);
     let _folder = folder::make()?;
     let commands = split(&arguments.words, arguments.diff)?;
     if !arguments.start.is_empty() && (commands.len() < 2 || arguments.start.len() > 2) {
@@ -42,9 +42,9 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     };
     let report = match shown_again {
         Some(report) => report,
-        None => measured(&commands, arguments, &progress)?,
+        None => measured(&commands, arguments, &spinner)?,
     };
-    progress.stop();
+    spinner.stop();
     let look = show::Look::of_terminal(arguments.all);
     render::print_as_it_is(&match arguments.json {
         true => human::escaped_in_json(&(explain::trace(&report) + "\n")),
@@ -63,10 +63,10 @@ fn saved(words: &[OsString]) -> Option<Report> {
 }
 
 /// Measures a command, or the starts to compare.
-fn measured(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Report> {
+fn measured(commands: &[&[OsString]], arguments: &Explain, spinner: &Spinner) -> Result<Report> {
     let Found { starts, no_archive, advice } = match commands {
-        [words] if !is_image(words) => command(words, arguments, progress)?,
-        several => Found { starts: as_they_are(several, arguments, progress)?, no_archive: None, advice: Vec::new() },
+        [words] if !is_image(words) => command(words, arguments, spinner)?,
+        several => Found { starts: as_they_are(several, arguments, spinner)?, no_archive: None, advice: Vec::new() },
     };
     Ok(Report {
         starts,
@@ -115,12 +115,12 @@ fn is_image(words: &[OsString]) -> bool {
 }
 
 /// Measures one start of each command or image, and takes one from each report, as --start says; with two, each gets a letter.
-fn as_they_are(commands: &[&[OsString]], arguments: &Explain, progress: &Progress) -> Result<Vec<Start>> {
+fn as_they_are(commands: &[&[OsString]], arguments: &Explain, spinner: &Spinner) -> Result<Vec<Start>> {
     let mut starts = Vec::new();
     for (place, words) in commands.iter().enumerate() {
         // One kind applies to both.
         let kind = arguments.start.get(place).or(arguments.start.last()).copied();
-        starts.push(one::start(words, kind, arguments, progress)?);
+        starts.push(one::start(words, kind, arguments, spinner)?);
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);
@@ -137,18 +137,18 @@ struct Found {
 }
 
 /// Measures the starts of a command.
-fn command(words: &[OsString], arguments: &Explain, progress: &Progress) -> Result<Found> {
-    let ordinary = measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress)?;
+fn command(words: &[OsString], arguments: &Explain, spinner: &Spinner) -> Result<Found> {
+    let ordinary = measure(Subject::ordinary(words, &Installation::find()?)?, arguments, spinner)?;
     let (archived, no_archive) = match arguments.no_archive {
         true => (None, None),
-        false => match archived::measure(words, Some(&ordinary), arguments, progress)? {
+        false => match archived::measure(words, Some(&ordinary), arguments, spinner)? {
             Ok(start) => (Some(start), None),
             Err(why) => (None, Some(why.to_string())),
         },
     };
     let best = match arguments.no_freeze {
         true => Best { thawed: None, advice: Vec::new() },
-        false => best(words, &ordinary, arguments, progress)?,
+        false => best(words, &ordinary, arguments, spinner)?,
     };
     let with_archive = archived
         .as_ref()
@@ -166,8 +166,8 @@ struct Best {
 }
 
 /// Makes a trial freeze of a command, and another one with the modules that its thaw still loads, so that the advice was tried.
-fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Progress) -> Result<Best> {
-    let first = match tried(Trial::new(words)?, arguments, progress)? {
+fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, spinner: &Spinner) -> Result<Best> {
+    let first = match tried(Trial::new(words)?, arguments, spinner)? {
         Ok(first) => first,
         Err(advice) => return Ok(Best { thawed: None, advice }),
     };
@@ -175,7 +175,7 @@ fn best(words: &[OsString], ordinary: &Start, arguments: &Explain, progress: &Pr
     if more.is_empty() {
         return Ok(Best { advice: advice::frozen(ordinary, &first, Comparison::Same), thawed: Some(first.thawed) });
     }
-    let why_not = match tried(first.trial.preloading(more.clone())?, arguments, progress)? {
+    let why_not = match tried(first.trial.preloading(more.clone())?, arguments, spinner)? {
         Err(reasons) => reasons.into_iter().map(|reason| reason.text).collect::<Vec<_>>().join(" "),
         Ok(second) if second.thawed.root.seconds > first.thawed.root.seconds * advice::WORTHWHILE => {
             "A start of such an image was tried, and takes as long.".to_owned()
@@ -198,10 +198,10 @@ struct Tried {
 }
 
 /// Freezes, and measures a start of the image; or returns what prevents it.
-fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::result::Result<Tried, Vec<Advice>>> {
-    Ok(match trial.freeze(progress)? {
+fn tried(trial: Trial, arguments: &Explain, spinner: &Spinner) -> Result<std::result::Result<Tried, Vec<Advice>>> {
+    Ok(match trial.freeze(spinner)? {
         Outcome::Refused(reasons) => Err(advice::refused(&reasons, &trial)),
-        Outcome::Written(written) => match thawed(&trial, arguments, progress) {
+        Outcome::Written(written) => match thawed(&trial, arguments, spinner) {
             Ok(thawed) => Ok(Tried { trial, written, thawed }),
             Err(failure) => Err(advice::refused(&[Obstacle::Failed(failure)], &trial)),
         },
@@ -209,16 +209,16 @@ fn tried(trial: Trial, arguments: &Explain, progress: &Progress) -> Result<std::
 }
 
 /// Measures a start of the image that a trial has made.
-fn thawed(trial: &Trial, arguments: &Explain, progress: &Progress) -> Result<Start> {
-    let thawed = measure(Subject::thawed(&trial.started())?, arguments, progress)?;
+fn thawed(trial: &Trial, arguments: &Explain, spinner: &Spinner) -> Result<Start> {
+    let thawed = measure(Subject::thawed(&trial.started())?, arguments, spinner)?;
     // The image is gone when somebody reads this.
     let command = trial.command.iter().chain(&trial.arguments).map(|word| word.to_string_lossy()).collect::<Vec<_>>();
     Ok(Start { command: command.join(" "), ..thawed })
 }
 
-fn measure(mut subject: Subject, arguments: &Explain, progress: &Progress) -> Result<Start> {
+fn measure(mut subject: Subject, arguments: &Explain, spinner: &Spinner) -> Result<Start> {
     subject.allow_failure = arguments.allow_failure;
-    subject.measure(&Measurement { runs: arguments.runs, report: &|text: &str| progress.phase(text) })
+    subject.measure(&Measurement { runs: arguments.runs, report: &|text: &str| spinner.phase(text) })
 }
 
 /// CPU and kernel.

@@ -10,17 +10,17 @@ use super::trial::Trial;
 use super::{archived, is_image, measure, saved, tried, trusted};
 use crate::arguments::{Explain, StartKind};
 use crate::human;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 
 /// Measures the start, or takes it from a report. `kind`: None for the usual one.
-pub fn start(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, progress: &Progress) -> Result<Start> {
+pub fn start(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, spinner: &Spinner) -> Result<Start> {
     if let Some(report) = saved(words) {
         return of_report(report, kind, words);
     }
     if is_image(words) {
         trusted(words)?;
         return match kind {
-            None | Some(StartKind::Thawed) => measure(Subject::thawed(words)?, arguments, progress),
+            None | Some(StartKind::Thawed) => measure(Subject::thawed(words)?, arguments, spinner),
             Some(_) => Err(Failure::refusal(format!(
                 "{} is an image, whose start is a thaw. To compare it, say so: --start thawed, or --start ordinary,thawed for the second \
                  of two.",
@@ -28,13 +28,13 @@ pub fn start(words: &[OsString], kind: Option<StartKind>, arguments: &Explain, p
             ))),
         };
     }
-    let ordinary = || measure(Subject::ordinary(words, &Installation::find()?)?, arguments, progress);
+    let ordinary = || measure(Subject::ordinary(words, &Installation::find()?)?, arguments, spinner);
     match kind {
         None | Some(StartKind::Ordinary) => ordinary(),
         Some(StartKind::Archive) => {
-            archived::measure(words, None, arguments, progress)?.map_err(|why| Failure::refusal(why.to_string()))
+            archived::measure(words, None, arguments, spinner)?.map_err(|why| Failure::refusal(why.to_string()))
         }
-        Some(StartKind::Thawed) => match tried(Trial::new(words)?, arguments, progress)? {
+        Some(StartKind::Thawed) => match tried(Trial::new(words)?, arguments, spinner)? {
             Ok(tried) => Ok(tried.thawed),
             Err(advice) => {
                 let reasons: Vec<_> = advice.into_iter().map(|advice| advice.text).collect();

@@ -13,7 +13,7 @@ use runtime::search_path;
 
 use super::folder;
 use crate::human;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 
 /// What to freeze of a command line, and how.
 pub struct Trial {
@@ -95,7 +95,7 @@ impl Trial {
     }
 
     /// Freezes. An interrupt ends this process.
-    pub fn freeze(&self, progress: &Progress) -> Result<Outcome> {
+    pub fn freeze(&self, spinner: &Spinner) -> Result<Outcome> {
         let training = match self.is_trained {
             true => Training::Runs(vec![self.arguments.clone()]),
             false => Training::Default,
@@ -106,7 +106,7 @@ impl Trial {
             preloads: self.preloads.clone(),
             ..FreezeRequest::new(self.command.clone(), self.image(), installation)
         };
-        match folder::freezing(|| freeze::freeze(&request, &Silent(progress))) {
+        match folder::freezing(|| freeze::freeze(&request, &Silent(spinner))) {
             FreezeOutcome::Written(written) => Ok(Outcome::Written(written)),
             FreezeOutcome::Refused(findings) => {
                 Ok(Outcome::Refused(findings.into_iter().map(Obstacle::Finding).collect()))
@@ -152,7 +152,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Shows the phases, but not the program's output.
-struct Silent<'a>(&'a Progress);
+struct Silent<'a>(&'a Spinner);
 
 impl freeze::Progress for Silent<'_> {
     fn step(&self, step: &Step<'_>) {

@@ -2,9 +2,9 @@
 
 mod json;
 mod mistakes;
-mod progress;
 mod project;
 mod settings;
+mod step_words;
 mod summary;
 
 use std::ffi::{OsStr, OsString};
@@ -20,8 +20,8 @@ use installation::Installation;
 use runtime::search_path;
 
 use crate::arguments::{self, Arguments, Freeze};
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 use mistakes::{misplaced_options, preloads, training};
 use project::Completed;
 
@@ -61,14 +61,14 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
 /// Freezes what the words of a command line say.
 fn freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting) -> Result<FreezeOutcome> {
     let request = request(arguments, words)?;
-    let progress = Progress::start(reporting.is_quiet);
+    let spinner = Spinner::start(reporting.is_quiet);
     if let Some(file) = &reporting.settings {
-        progress.print_note(&format!("freezing as {} says", file.display()));
+        spinner.print_note(&format!("freezing as {} says", file.display()));
     }
     if let Some(note) = misplaced_options(&arguments.command, words) {
-        progress.print_note(&note.to_string());
+        spinner.print_note(&note.to_string());
     }
-    Ok(freeze::freeze(&request, &progress))
+    Ok(freeze::freeze(&request, &spinner))
 }
 
 /// Reports the outcome of a freeze; returns the exit status.

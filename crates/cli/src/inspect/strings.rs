@@ -12,8 +12,8 @@ use image::{mapping_kind, Head, MappedFile, Mapping, Process, Section, Tables, H
 use image_file::ImageFile;
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 
 /// The maximum length of a shown match (bytes).
 const SHOWN: usize = 200;
@@ -31,8 +31,8 @@ struct Area {
 /// Prints every match with the name of the mapping and the offset in it; returns the exit status: 0 if there is one, 1 if there is none.
 pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
     let regex = compile(pattern)?;
-    let progress = Progress::start(false);
-    progress.phase(format!("searching {}", image.path.display()));
+    let spinner = Spinner::start(false);
+    spinner.phase(format!("searching {}", image.path.display()));
     let mut page = String::new();
     let mut look_at = |run: &[Area]| -> Result<()> {
         let bytes = read(image, run).map_err(|error| Failure::io("read", &image.path, &error))?;
@@ -48,7 +48,7 @@ pub fn search(image: &ImageFile, pattern: &std::ffi::OsStr) -> Result<u8> {
         look_at(&[Area { start: 0, size, offset, name: "(tables)".to_owned() }])?;
     }
     look_at(&[Area { start: 0, size: HEAD_AREA as u64, offset: HEAD_OFFSET as u64, name: "(command)".to_owned() }])?;
-    progress.stop();
+    spinner.stop();
     render::print(&page)?;
     Ok(u8::from(page.is_empty()))
 }

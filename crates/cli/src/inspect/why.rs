@@ -23,8 +23,8 @@ use runtime::deadline;
 use rustix::fs::{access, Access};
 use serde::Serialize;
 
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 
 /// The launcher answers within this time; it compares the contents of files whose times differ.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -39,8 +39,8 @@ struct Answer<'a> {
 
 /// Prints the answer; returns the exit status: 0 when the image would be used, 1 when not.
 pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
-    let progress = Progress::start(false);
-    progress.phase("comparing the image with what it was made of");
+    let spinner = Spinner::start(false);
+    spinner.phase("comparing the image with what it was made of");
     let mut found = rotation::exceeded_limits(&image.settings()?, &image.path, image.head().image_id());
     let decisions = Info::read(&image.tables()).decisions;
     let lines = differences::lines_for_start(image, &ThisProcess::ITSELF, &Seen::default())?;
@@ -52,7 +52,7 @@ pub fn answer(image: &ImageFile, is_json: bool) -> Result<u8> {
             found.push(reason.to_string());
         }
     }
-    progress.stop();
+    spinner.stop();
     if let Some(warning) = unknown_on_stale() {
         render::message(&format!("snapboot: warning: {warning}."));
     }

@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use failure::{Failure, Result};
 
 use crate::arguments::Time;
-use crate::progress::Progress;
 use crate::render;
+use crate::spinner::Spinner;
 use crate::FAILED;
 use spawn::Timed;
 
@@ -38,10 +38,10 @@ pub fn main(arguments: &Time) -> Result<u8> {
         .into_iter()
         .map(|words| Ok(Subject { command: Timed::new(words)?, wall: vec![], cpu: vec![], failures: vec![] }))
         .collect::<Result<_>>()?;
-    let progress = Progress::still(false);
+    let spinner = Spinner::still(false);
     let rounds = WARM_UPS + arguments.runs as usize;
     for round in 0..rounds {
-        progress.phase(format!("round {} of {rounds}", round + 1));
+        spinner.phase(format!("round {} of {rounds}", round + 1));
         for subject in &mut subjects {
             if let Some(counter) = subject.command.counter.as_mut().filter(|_| round == WARM_UPS) {
                 counter.begin();
@@ -49,7 +49,7 @@ pub fn main(arguments: &Time) -> Result<u8> {
             subject.start(round >= WARM_UPS, arguments.allow_failure)?;
         }
     }
-    progress.stop();
+    spinner.stop();
     if arguments.json {
         render::print_json(&show::json(&subjects))?;
     } else {

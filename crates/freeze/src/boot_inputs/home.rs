@@ -11,7 +11,7 @@ use judge::environment::Environment;
 use judge::reads::Reads;
 use recorder::{Accesses, State};
 
-use super::other_start::{row, OtherStart};
+use super::other_start_inputs::{row, OtherStart};
 
 impl OtherStart {
     /// Rows ([`inputs::facts::fact_kind::FOUND`]) for the absent paths below the directory of a variable. None if a path exists

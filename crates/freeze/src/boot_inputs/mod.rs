@@ -12,7 +12,7 @@ pub mod home;
 mod ignored;
 mod importers;
 pub mod kernel_files;
-pub mod other_start;
+pub mod other_start_inputs;
 mod relative;
 pub mod search_path;
 mod shared;

@@ -15,8 +15,8 @@ use std::fs;
 use failure::Failure;
 use judge::environment_inputs::EnvironmentInputs;
 use judge::findings::Finding;
-use judge::places::reader;
 use judge::secrets::Form;
+use judge::source_locations::reader;
 
 use super::boot::{leave_on_demand, BootRequest, Watch};
 use crate::boot::Report;

@@ -13,7 +13,7 @@ use super::other_start::{begin_otherwise, compared, find_noise_of_order};
 use super::Freeze;
 use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::Otherwise;
-use crate::boot_inputs::other_start::OtherStart;
+use crate::boot_inputs::other_start_inputs::OtherStart;
 use crate::outcome::Result;
 
 /// Kinds of starts, each tried in one boot.
@@ -192,7 +192,7 @@ fn halves(values: &[(&'static str, OtherValue)]) -> [Values; 2] {
     [rest, locale]
 }
 
-/// What to try of a start's values, last first: all together, or separately from the locale.
+/// The sets of a start's values to try, as a stack: all in one set, or the locale and the rest in one each.
 fn in_turn(values: Values, is_apart: bool) -> Vec<Values> {
     let parts = if is_apart { locale_and_rest(&values).into() } else { vec![values] };
     parts.into_iter().filter(|part| !part.is_empty()).collect()

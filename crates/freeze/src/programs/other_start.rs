@@ -27,7 +27,7 @@ use super::boot::{leave_on_demand, BootRequest, Ended, Running, Watch};
 use super::Freeze;
 use crate::boot::Boot;
 use crate::boot_inputs::elsewhere::{Elsewhere, Otherwise, PathVariable};
-use crate::boot_inputs::other_start::{OtherStart, ORDER};
+use crate::boot_inputs::other_start_inputs::{OtherStart, ORDER};
 use crate::boot_inputs::search_path::may_be_another;
 use crate::boot_inputs::start_facts::{is_of_system, more_variables, VARIABLES};
 use crate::outcome::{Result, Stop};

@@ -7,7 +7,7 @@ use runtime::terminal::Terminal;
 use super::boot::BootRequest;
 use super::everyday::{boot_alike, Values};
 use crate::boot::Boot;
-use crate::boot_inputs::other_start::OtherStart;
+use crate::boot_inputs::other_start_inputs::OtherStart;
 use crate::outcome::Result;
 
 /// Unusual terminal sizes, one large and one small: a program may depend on a minimum or a maximum.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::boot::BootRequest;
 use super::{everyday, terminals};
 use crate::boot::Boot;
-use crate::boot_inputs::other_start::OtherStart;
+use crate::boot_inputs::other_start_inputs::OtherStart;
 use crate::boot_inputs::Ignored;
 use crate::outcome::Result;
 

@@ -2,7 +2,7 @@
 
 require_relative "pure/records"
 require_relative "pure/sums"
-require_relative "pure/place"
+require_relative "pure/location"
 require_relative "pure/identity"
 require_relative "pure/entry"
 require_relative "pure/reader"

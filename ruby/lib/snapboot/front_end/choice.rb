@@ -4,7 +4,7 @@
 # again after each thaw, unless the program has chosen for itself by then.
 #
 # Nobody can tell by the value who has chosen it. So from the first read of the terminal on, this watches who sets it and who
-# takes it: what has taken it is as bound to the terminal as if it had looked itself.
+# takes it: who takes it is as bound to the terminal as who reads the terminal.
 class Choice
   include Recipes::Defaults
 

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
 # Settings of the interpreter and the process that the program changes while it boots: separators, encodings, warnings, the
-# standard streams, $0 and the process title.
+# standard streams; $0 and the process title are in title.rb.
 #
 # Ruby sets some of them again after parsing the main script (`process_options` in its ruby.c: the external encoding, those
 # of the standard streams, $0), and has no process title before. Others change how the front end or the parser works. So the
@@ -47,10 +47,8 @@ class Settings
   }.select { |_, (get, _)| get.call || true rescue false }.freeze # rubocop:disable Style/RescueModifier
   STREAMS = [STDIN, STDOUT, STDERR].freeze
   STREAM_NAMES = %w[$stdin $stdout $stderr].freeze
-  SCRIPT_NAMES = %i[$0 $PROGRAM_NAME].freeze
   ARGUMENTS = ARGV
   COMMAND_LINE = "/proc/self/cmdline"
-  NAME = "/proc/self/comm"
   # Of fcntl(2).
   GET_FLAGS = 3
   SET_FLAGS = 4
@@ -63,21 +61,17 @@ class Settings
     @ordinary = ALL.transform_values { |get, _| get.call }
     @compiler = compile_options
     @command_line = File.binread(COMMAND_LINE)
-    @name_then = File.binread(NAME)
+    @title = Title.new
     @flags_then = STREAMS.map { |stream| flags(stream) }
     @encodings_then = encodings
     @kept = {}
-    watch_title
   end
 
   # Takes out the program's settings, including those of the process. Call right before the freeze.
   def settle
     @frozen = [ARGUMENTS, *STREAMS].select(&:frozen?).each { |object| ObjectHeader.thaw(object) }
-    SCRIPT_NAMES.each { |name| untrace_var(name, @on_name) }
-    define_setproctitle(@setproctitle) if Process.method(:setproctitle).unbind == @watching # else it is the program's own
+    @title.settle
     take
-    now = File.binread(NAME)
-    @name = now.chomp unless now == @name_then
     @flags = STREAMS.map { |stream| flags(stream) }
     @flags = nil if @flags == @flags_then
     @streams_changed = encodings.zip(@encodings_then, STREAMS).map do |encodings, before, stream|
@@ -87,7 +81,7 @@ class Settings
 
   # Returns the program's settings, by name.
   def kept
-    { "settings" => @kept, "$0 (set)" => [@script_name, @title, @name] }
+    { "settings" => @kept, "$0 (set)" => @title.kept }
   end
 
   # Restores the program's settings.
@@ -119,7 +113,7 @@ class Settings
 
   # Restores the settings of the process besides the interpreter's. Call after the thaw.
   def renew_process
-    File.binwrite(NAME, @name) if @name
+    @title.put_back_name
     @flags&.zip(STREAMS) { |flags, stream| renew_flags(stream, *flags) }
   end
 
@@ -168,12 +162,11 @@ class Settings
 
   # Whether a setting has no effect, or a wrong one, before Ruby has compiled the main script.
   def late?
-    @script_name || @title || @kept_compiler
+    @title.set? || @kept_compiler
   end
 
   def put_back_late
-    $0 = @script_name if @script_name
-    Process.setproctitle(@title) if @title # after $0, which sets it as well
+    @title.put_back
     RubyVM::InstructionSequence.compile_option = @kept_compiler if @kept_compiler
   end
 
@@ -185,36 +178,6 @@ class Settings
     end
     trace.enable
   end
-
-  # Records the values that the program gives $0 and the process title, which cannot be read.
-  def watch_title
-    settings = self
-    @on_name = ->(name) { settings.title_set(name, nil) }
-    SCRIPT_NAMES.each { |name| trace_var(name, @on_name) }
-    original = @setproctitle = Process.method(:setproctitle).unbind
-    define_setproctitle(lambda do |title|
-      original.bind_call(Process, title).tap { settings.title_set(nil, title) }
-    end)
-    @watching = Process.method(:setproctitle).unbind
-  end
-
-  def define_setproctitle(body)
-    verbose = $VERBOSE
-    $VERBOSE = nil
-    Process.singleton_class.define_method(:setproctitle, body)
-  ensure
-    $VERBOSE = verbose
-  end
-
-  public
-
-  # The program has set $0, or the title only.
-  def title_set(script_name, title)
-    @script_name = script_name if script_name
-    @title = title
-  end
-
-  private
 
   # Returns whether an executed program does not inherit it, and how it was opened. nil for a closed stream.
   def flags(stream)

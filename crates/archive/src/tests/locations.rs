@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use super::support::*;
 use crate::Application;
 
-const CASES: &str = include_str!("../../../../tests/archive/places.json");
+const CASES: &str = include_str!("../../../../tests/archive/locations.json");
 
 #[test]
 fn roots_and_places_are_as_the_table_says() {

@@ -3,8 +3,8 @@
 module Snapboot
   module Archive
     module Pure
-      # The locations of a program's files and of its archive: the rules of crates/archive/src/place.rs. The cases of
-      # tests/archive/places.json test both.
+      # The locations of a program's files and of its archive: the rules of crates/archive/src/location.rs. The cases of
+      # tests/archive/locations.json test both.
       class Application
         GEMFILES = %w[Gemfile gems.rb].freeze
         private_constant :GEMFILES

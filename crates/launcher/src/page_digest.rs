@@ -2,7 +2,7 @@
 
 use image::{settings_flag, ContentDigest, Error, Head, Settings};
 
-use crate::block::Block;
+use crate::argument_block::Block;
 use crate::reason::Reason;
 use crate::sys::{self, Fd};
 

@@ -1,5 +1,5 @@
 //! The locations of a program's files and of its archive. `ruby/lib/snapboot/archive` has the same rules; the cases of
-//! `tests/archive/places.json` test both.
+//! `tests/archive/locations.json` test both.
 
 use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Progress for a person during a long task: a spinner on a terminal, elsewhere a line every now and then.
+//! Spinner for a person during a long task: a spinner on a terminal, elsewhere a line every now and then.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -18,22 +18,22 @@ const LAST_OUTPUT: Duration = Duration::from_millis(200);
 const BETWEEN_LINES: Duration = Duration::from_secs(20);
 
 /// The spinner, and the program's output past it.
-pub struct Progress {
+pub struct Spinner {
     bar: Option<ProgressBar>,
     lines: Option<Lines>,
     is_quiet: bool,
 }
 
-impl Progress {
+impl Spinner {
     /// A spinner when standard error is a terminal that can draw one, else lines. `is_quiet`: neither these nor notes.
     pub fn start(is_quiet: bool) -> Self {
-        let mut progress = Self::still(is_quiet);
-        match &progress.bar {
+        let mut spinner = Self::still(is_quiet);
+        match &spinner.bar {
             Some(bar) => bar.enable_steady_tick(Duration::from_millis(100)),
             None if is_quiet => {}
-            None => progress.lines = Some(Lines::start(BETWEEN_LINES, render::message)),
+            None => spinner.lines = Some(Lines::start(BETWEEN_LINES, render::message)),
         }
-        progress
+        spinner
     }
 
     /// Like `start`, but turns only when it is called, and takes no time from what is measured meanwhile.
@@ -45,7 +45,7 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, lines: None, is_quiet }
+        Spinner { bar, lines: None, is_quiet }
     }
 
     /// Shows what is being done.
@@ -100,7 +100,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Spinner {
     fn drop(&mut self) {
         self.stop();
     }

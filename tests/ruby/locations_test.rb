@@ -5,11 +5,11 @@ require "fileutils"
 require "json"
 require "minitest/autorun"
 require "tmpdir"
-require_relative "../../ruby/lib/snapboot/archive/pure/place"
+require_relative "../../ruby/lib/snapboot/archive/pure/location"
 
 # Where programs and their archives are: the cases that crates/archive is held to, too.
 class PlacesTest < Minitest::Test
-  CASES = JSON.parse(File.read("#{__dir__}/../archive/places.json")).fetch("cases")
+  CASES = JSON.parse(File.read("#{__dir__}/../archive/locations.json")).fetch("cases")
 
   CASES.each do |row|
     define_method("test_#{row.fetch("what").tr(" ", "_")}") do

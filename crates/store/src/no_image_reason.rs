@@ -10,7 +10,7 @@ use crate::put_off_reason::Delay;
 
 /// Why no image is made for a start.
 #[derive(Debug)]
-pub enum Obstacle {
+pub enum NoImageReason {
     /// A limit of the start is too low for a builder.
     Limit {
         /// Its option of `ulimit`.
@@ -35,20 +35,22 @@ pub enum Obstacle {
     NoCommand,
 }
 
-impl fmt::Display for Obstacle {
+impl fmt::Display for NoImageReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Obstacle::Limit { option } => {
+            NoImageReason::Limit { option } => {
                 write!(f, "a limit of this start leaves no room to make one (ulimit {option})")
             }
-            Obstacle::CannotWrite { folder, error } => {
+            NoImageReason::CannotWrite { folder, error } => {
                 write!(f, "{} cannot be written ({})", folder.display(), failure::reason(error))
             }
-            Obstacle::PutOff(delay) => write!(f, "it was put off, since {delay}"),
-            Obstacle::Attempts(fruitless) => fruitless.fmt(f),
-            Obstacle::NoFolder(failure) => failure.fmt(f),
-            Obstacle::NotOwn => f.write_str("its directory belongs to another user, or other users may write to it"),
-            Obstacle::NoCommand => f.write_str("its directory does not say which command it is for"),
+            NoImageReason::PutOff(delay) => write!(f, "it was put off, since {delay}"),
+            NoImageReason::Attempts(fruitless) => fruitless.fmt(f),
+            NoImageReason::NoFolder(failure) => failure.fmt(f),
+            NoImageReason::NotOwn => {
+                f.write_str("its directory belongs to another user, or other users may write to it")
+            }
+            NoImageReason::NoCommand => f.write_str("its directory does not say which command it is for"),
         }
     }
 }

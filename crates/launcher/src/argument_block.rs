@@ -81,9 +81,11 @@ pub struct Block {
     named: Option<Named>,
 }
 
-/// The name of a process that executes the script by its own name, and of this one, where that is another.
+/// Names of the process (comm), where the image was started by a link with another name than the script's.
 struct Named {
+    /// That of a process that was started by the script's name.
     comm: [u8; 16],
+    /// That of this process.
     own_comm: [u8; 16],
 }
 
@@ -121,17 +123,18 @@ impl Block {
             0 => 0,
             count => count + BEHIND_STORE,
         };
-        let argv_pointers = reserved::ENVIRONMENT as usize + size_of::<Handover>() + in_front * size_of::<*const u8>();
+        let argv_pointers =
+            reserved::ARGUMENT_BLOCK as usize + size_of::<Handover>() + in_front * size_of::<*const u8>();
         let environment_pointers = argv_pointers + (argc + 1) * size_of::<*const u8>();
         let argv_strings = environment_pointers + (envc + 1) * size_of::<*const u8>();
         let environment_strings = argv_strings + argv_size + NOTE_ROOM;
         let end = (environment_strings + environment_size) as u64;
 
-        let size = (end - reserved::ENVIRONMENT).next_multiple_of(PAGE);
+        let size = (end - reserved::ARGUMENT_BLOCK).next_multiple_of(PAGE);
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
         // SAFETY: the place is reserved for the block, and each list is as large as was measured.
         unsafe {
-            sys::map(reserved::ENVIRONMENT, size, PROT_READ | PROT_WRITE, flags, None, 0)?;
+            sys::map(reserved::ARGUMENT_BLOCK, size, PROT_READ | PROT_WRITE, flags, None, 0)?;
             Ok(Block {
                 argv: List::write(argv_pointers, argv_strings, arguments()),
                 environment: List::write(environment_pointers, environment_strings, start.environment()),
@@ -286,7 +289,7 @@ impl Block {
             environment_end: environment.end,
         };
         // SAFETY: the block starts with room for it.
-        unsafe { (reserved::ENVIRONMENT as *mut Handover).write(handover) };
-        reserved::ENVIRONMENT
+        unsafe { (reserved::ARGUMENT_BLOCK as *mut Handover).write(handover) };
+        reserved::ARGUMENT_BLOCK
     }
 }

@@ -1,19 +1,19 @@
-//! The progress of a freeze, as a person sees it.
+//! The steps of a freeze in words, as the spinner shows them.
 
 use std::io;
 
 use freeze::{ProgramOutput, Step};
 
 use crate::human;
-use crate::progress::Progress;
+use crate::spinner::Spinner;
 
-impl freeze::Progress for Progress {
+impl freeze::Progress for Spinner {
     fn step(&self, step: &Step<'_>) {
         self.phase(words(step));
     }
 
     fn message(&self, message: &str) {
-        Progress::print_note(self, message);
+        Spinner::print_note(self, message);
     }
 
     fn program_output(&self) -> io::Result<ProgramOutput> {
