@@ -24,6 +24,10 @@ NAMED = re.compile(r"(?<![\w./-])(?:docs/[\w./-]+|ARCHITECTURE|CONTRIBUTING|CHAN
 SOURCE = re.compile(r"\b(crates/[a-z-]+)[ /]((?:[\w-]+/)*[\w-]+(?:\.rs)?)\b")
 # One that prose names by its folder, such as "programs/boot.rs".
 BELOW = re.compile(r"(?<![\w./-])(?:[\w-]+/)+[\w-]+\.rs\b")
+# One that a comment names alone, such as "boot.rs"; names in backquotes may be anybody's.
+ALONE = re.compile(r"(?<![\w./*{}<`-])[a-z_]+\.(?:rs|py|rb)\b(?!`)")
+COMMENT = re.compile(r"^\s*(?:///?!?|//!|#)\s(.*)$", re.MULTILINE)
+QUOTED = re.compile(r"`[^`\n]*`?")
 # Words that only this project would understand, and what its documents say instead.
 PRIVATE = {
     "in vain": "looked up and not found",
@@ -106,6 +110,16 @@ def test_sources_that_other_sources_name_exist():
         for crate, name in SOURCE.findall(comments):
             if name.endswith(".rs") and not list((ROOT / crate).rglob(name)):
                 wrong.append(f"{source.relative_to(ROOT)} names {crate} {name}")
+    assert not wrong
+
+
+def test_files_that_comments_name_exist():
+    names = {path.name for path in tracked(*SOURCES)}
+    wrong = []
+    for source in tracked(".rs", ".py", ".rb"):
+        if "tests" not in source.parts:
+            comments = QUOTED.sub("", "\n".join(COMMENT.findall(source.read_text())))
+            wrong += [f"{source.relative_to(ROOT)} names {name}" for name in ALONE.findall(comments) if name not in names]
     assert not wrong
 
 

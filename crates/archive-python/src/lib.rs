@@ -22,10 +22,11 @@ mod patterns;
 mod search;
 mod served;
 mod source;
+mod sys_path;
 
 use pyo3::prelude::*;
 
-/// Loaded by `snapboot/archive/native.py`.
+/// Loaded by `load_library` in `snapboot/archive/imports.py`.
 #[pymodule]
 fn snapboot_python(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<source::Source>()?;

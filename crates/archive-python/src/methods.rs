@@ -1,15 +1,13 @@
 //! The functions of the module `snapboot_python`, for `snapboot/archive` of the Python package.
 
-use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
 use archive::session::{Absence, Directories, Parts, Session, Settings, Share};
 use archive::{Application, Identity, Kind};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::PyBytes;
 
 use crate::audit;
 use crate::boot::{self, Boot};
@@ -18,9 +16,10 @@ use crate::cwd::Cwd;
 use crate::entry_points::{entry_points_at, serve_entry_points};
 use crate::json::serve_json;
 use crate::listener::listen;
-use crate::search::{search, Endings, Found, Outcome};
+use crate::search::Endings;
 use crate::served::served;
 use crate::source::Source;
+use crate::sys_path::{find, is_directory};
 
 /// Adds them.
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -81,127 +80,6 @@ fn open(
     }
 }
 
-/// find(tail, entries, importers, finder, loaders, usual) -> Source, None if no entry has the module, or False if Python's own finders have
-/// to search.
-///
-/// tail: the last part of the module's name. entries: directories, a list of str. importers: sys.path_importer_cache. finder: the type of
-/// the finders of directories; Python asks any other importer of an entry. loaders: the `_loaders` of such a finder, the same objects
-/// unless somebody has replaced them. usual: whether a directory without an importer would get such a finder.
-#[pyfunction]
-fn find<'py>(
-    python: Python<'py>,
-    tail: &Bound<'_, PyAny>,
-    entries: &Bound<'_, PyList>,
-    importers: &Bound<'_, PyDict>,
-    finder: &Bound<'_, PyAny>,
-    loaders: &Bound<'_, PyList>,
-    usual: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    match look(tail, entries, importers, &Usual { finder, loaders }, usual).unwrap_or(Outcome::Unknown) {
-        Outcome::Found(found) => {
-            let cached = boot::hold().as_ref().and_then(|boot| found.cached(&boot.endings));
-            let Found { path, folder, is_extension, identity, .. } = found;
-            Ok(Bound::new(python, Source { path, folder, cached, is_extension, identity })?.into_any())
-        }
-        Outcome::NotHere => Ok(python.None().into_bound(python)),
-        Outcome::Unknown => Ok(PyBool::new(python, false).to_owned().into_any()),
-    }
-}
-
-/// An unmodified `FileFinder` has its loaders, path, modification time and two listings.
-const FINDER_ATTRIBUTES: usize = 5;
-
-/// Python's own importer for a directory.
-struct Usual<'a, 'py> {
-    finder: &'a Bound<'py, PyAny>,
-    loaders: &'a Bound<'py, PyList>,
-}
-
-impl Usual<'_, '_> {
-    /// Whether that is the importer of the directory `entry`. Compares by identity: no Python code may run.
-    fn is_it(&self, importer: &Bound<'_, PyAny>, entry: &Bound<'_, PyString>) -> Option<bool> {
-        let python = importer.py();
-        if !importer.get_type().is(self.finder) {
-            return Some(false);
-        }
-        // If it was given a method of its own, Python has to ask that.
-        let names = importer.getattr(intern!(python, "__dict__")).ok()?;
-        if names.cast::<PyDict>().ok()?.len() != FINDER_ATTRIBUTES {
-            return Some(false);
-        }
-        let path = importer.getattr(intern!(python, "path")).ok()?;
-        let loaders = importer.getattr(intern!(python, "_loaders")).ok()?;
-        let (path, loaders) = (path.cast::<PyString>().ok()?, loaders.cast::<PyList>().ok()?);
-        if loaders.len() != self.loaders.len() || !(path.is(entry) || text(path)? == text(entry)?) {
-            return Some(false);
-        }
-        for (one, other) in loaders.iter().zip(self.loaders.iter()) {
-            let (one, other) = (one.cast::<PyTuple>().ok()?, other.cast::<PyTuple>().ok()?);
-            if !(one.get_item(0).ok()?.is(&other.get_item(0).ok()?)
-                && one.get_item(1).ok()?.is(&other.get_item(1).ok()?))
-            {
-                return Some(false);
-            }
-        }
-        Some(true)
-    }
-}
-
-fn text<'a>(string: &'a Bound<'_, PyString>) -> Option<Cow<'a, str>> {
-    string.extract().ok()
-}
-
-/// `None`: Python has to search.
-fn look(
-    tail: &Bound<'_, PyAny>,
-    entries: &Bound<'_, PyList>,
-    importers: &Bound<'_, PyDict>,
-    own: &Usual<'_, '_>,
-    usual: bool,
-) -> Option<Outcome> {
-    let tail = tail.extract::<PyBackedStr>().ok()?;
-    let mut held = boot::hold();
-    let Boot { session, directories, cwd, endings, .. } = held.as_mut()?;
-    if !session.parts.lookups {
-        return None;
-    }
-    if audit::has_changed() {
-        directories.begin_round();
-    }
-    directories.pass_time();
-    for entry in entries.iter() {
-        let entry = entry.cast::<PyString>().ok()?;
-        let importer = importers.get_item(entry).ok()?;
-        match &importer {
-            Some(importer) if importer.is_none() => continue,
-            Some(importer) if own.is_it(importer, entry)? => {}
-            None if usual => {}
-            _ => return None,
-        }
-        let mut path: Cow<'_, str> = Cow::Owned(entry.extract().ok()?);
-        if path.is_empty() {
-            path = Cow::Borrowed(cwd.path(directories)?);
-        }
-        if !path.starts_with('/') || path.ends_with('/') {
-            return None;
-        }
-        // A zip file, or nothing, which Python remembers.
-        if importer.is_none() && !is_directory(&path, directories, session) {
-            return None;
-        }
-        match search(&path, &tail, endings, directories, session) {
-            Outcome::NotHere => {}
-            outcome => return Some(outcome),
-        }
-    }
-    Some(Outcome::NotHere)
-}
-
-fn is_directory(path: &str, directories: &mut Directories, session: &mut Session) -> bool {
-    let id = directories.id(path.as_bytes());
-    directories.is_listed(id, session)
-}
-
 /// source_at(path) -> Source, for a file that Python has found; None if it is gone.
 #[pyfunction]
 fn source_at(path: PyBackedStr) -> Option<Source> {
@@ -256,7 +134,7 @@ fn store(name: &[u8], payload: Vec<u8>, context: &str) {
     }
 }
 
-/// is_on(part) -> whether that part of the archive is not switched off by its variable: see PARTS in imports.py.
+/// is_on(part) -> whether that part of the archive is not switched off by its variable: see PARTS in messages.py.
 #[pyfunction]
 fn is_on(part: &str) -> bool {
     let value = std::env::var_os(format!("SNAPBOOT_ARCHIVE_{}", part.to_uppercase()));

@@ -9,5 +9,5 @@ fn main() -> std::io::Result<()> {
     let folder = PathBuf::from(std::env::args_os().nth(1).unwrap_or_else(|| ".".into()));
     let report = synthetic::rails("");
     std::fs::write(folder.join("rails.html"), snapboot_explain::page(&report))?;
-    std::fs::write(folder.join("rails.json"), snapboot_explain::trace(&report))
+    std::fs::write(folder.join("rails.json"), snapboot_explain::json(&report))
 }

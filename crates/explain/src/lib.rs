@@ -4,24 +4,24 @@
 
 mod arch;
 mod archived;
-mod build;
 mod count;
 mod events;
+mod json;
 mod measure;
 mod merge;
 mod outside;
 mod page;
 mod saved;
 mod spans;
+mod start_tree;
 mod thaw;
-mod trace;
 mod tree;
 
 pub use archived::{NoArchive, WITH_ARCHIVE};
-pub use build::EXECUTED;
 pub use events::has_run;
+pub use json::json;
 pub use measure::{Measurement, Subject, FILE};
 pub use page::page;
 pub use saved::saved;
-pub use trace::trace;
+pub use start_tree::EXECUTED;
 pub use tree::{Advice, Kind, Node, Report, Start};

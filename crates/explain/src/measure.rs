@@ -12,11 +12,11 @@ use nix::sys::resource::{getrusage, UsageWho};
 use runtime::{language_of, locate, resolve, search_path, Language};
 use rustix::time::{clock_gettime, ClockId};
 
-use crate::build::{self, Run};
 use crate::count::{self, Counts, Watch};
 use crate::events::{self, Event};
 use crate::merge::{median_and_spread, merge, put_calls};
 use crate::outside;
+use crate::start_tree::{self, Run};
 use crate::thaw::{self, Faults, Moments, NoCost};
 use crate::tree::{Kind, Node, Start};
 
@@ -123,7 +123,7 @@ impl Subject {
             };
             plain.push(between - before);
             noted.push(children_cpu() - between);
-            traced.push(build::tree(&run, &Counts::default()));
+            traced.push(start_tree::tree(&run, &Counts::default()));
             all_events.push(run.events);
         }
         (measurement.report)(&format!("{} start: counting system calls", self.title));
@@ -135,7 +135,7 @@ impl Subject {
         let overhead = median_and_spread(&mut noted).0 / median_and_spread(&mut plain).0.max(f64::MIN_POSITIVE) - 1.0;
         let mut root = merge(traced);
         // If the process executes another program, the calls of that one are counted.
-        let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(build::EXECUTED));
+        let executes = |root: &Node| root.children.iter().any(|child| child.name.starts_with(start_tree::EXECUTED));
         if let Some(counted) = counted.filter(|counted| !executes(counted)) {
             put_calls(&mut root, &counted);
         }
@@ -217,7 +217,7 @@ impl Subject {
         let counts =
             self.count(watch).map_err(|error| Failure::failed(format!("a start cannot be traced: {error}")))?;
         let run = Run { span: (begun, now()), events: self.read_events()? };
-        Ok((build::tree(&run, &counts), run.events))
+        Ok((start_tree::tree(&run, &counts), run.events))
     }
 
     fn count(&self, watch: &mut dyn Watch) -> std::io::Result<Counts> {
@@ -385,7 +385,7 @@ fn children_cpu() -> f64 {
 fn add_rest(root: &mut Node) {
     let rest = root.seconds - root.children.iter().map(|child| child.seconds).sum::<f64>();
     if rest > 0.0 {
-        let mut row = build::part("not broken down", Kind::Other, root.seconds - rest);
+        let mut row = start_tree::part("not broken down", Kind::Other, root.seconds - rest);
         row.seconds = rest;
         root.children.push(row);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::build::part;
+use crate::start_tree::part;
 use crate::tree::{Kind, Node};
 
 /// The name of the part that contains modules.

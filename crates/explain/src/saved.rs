@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::trace::About;
+use crate::json::About;
 use crate::{Advice, Kind, Node, Report, Start};
 
 /// The beginning of such a file.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_saved_report_is_the_one_that_was_written() {
         let written = report();
-        let mut read = saved(&trace(&written)).expect("a report");
+        let mut read = saved(&json(&written)).expect("a report");
         for start in &mut read.starts {
             // The place where a part is drawn, which may differ.
             fn place(node: &mut Node) {

@@ -8,7 +8,7 @@ use crate::outcome::Stop;
 use crate::profile::{FailedRun, Part};
 use crate::request::{FreezeRequest, InStore};
 
-/// Below this number of learnt modules, half of them says nothing.
+/// If an earlier image knew fewer modules than this, it is no sign of a failure that the new one knows less than half of them.
 const FEW: usize = 20;
 
 /// Something that an image lacks.

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod content_digest;
 pub mod differences;
 pub mod directory_answers;
 pub mod info;
@@ -21,13 +22,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use image::{Command, ContentDigest, Directory, Head, Section, Settings, Tables, HEAD_AREA, HEAD_OFFSET};
+use image::{Command, Directory, Head, Section, Settings, Tables, HEAD_AREA, HEAD_OFFSET};
 use rustix::fs::{statvfs, StatVfsMountFlags};
 
+pub use content_digest::{content_digest, digest_pages};
 use directory_answers::DirectoryAnswer;
-
-/// How much is read at a time (bytes).
-const PIECE: usize = 1 << 18;
 
 /// An image file with checked heads and tables. The data pages are not read.
 pub struct ImageFile {
@@ -161,31 +160,6 @@ pub fn command_of(path: &Path) -> Result<Vec<OsString>> {
     let command = Command::parse(&area, &head)?;
     let strings = std::iter::once(command.program()).chain(command.argv());
     Ok(strings.map(|string| OsStr::from_bytes(&string[..string.len() - 1]).to_owned()).collect())
-}
-
-/// The digest of a part of a file, as the head has it for the data pages.
-pub fn digest_pages(file: &File, offset: u64, size: u64) -> io::Result<[u8; 16]> {
-    let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
-    let (mut at, end) = (offset, offset + size);
-    while at < end {
-        let piece = buffer.len().min(usize::try_from(end - at).unwrap_or(usize::MAX));
-        file.read_exact_at(&mut buffer[..piece], at)?;
-        digest.update(&buffer[..piece]);
-        at += piece as u64;
-    }
-    Ok(digest.finish())
-}
-
-/// The digest of a file's content, as in records.
-pub fn content_digest(path: &Path) -> io::Result<[u8; 16]> {
-    let mut file = trust::look::open(path)?;
-    let (mut digest, mut buffer) = (ContentDigest::default(), vec![0; PIECE]);
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(digest.finish()),
-            count => digest.update(&buffer[..count]),
-        }
-    }
 }
 
 /// Whether the file system of a path forbids execution.

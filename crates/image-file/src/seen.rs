@@ -18,7 +18,7 @@ use inputs::Errno;
 use rustix::fs::{fstat, openat, readlinkat_raw, statat, AtFlags, Dir, Mode, OFlags, Stat, CWD};
 use rustix::io as rustix_io;
 
-use crate::PIECE;
+use crate::content_digest::PIECE;
 
 /// The results of earlier system calls.
 #[derive(Default)]

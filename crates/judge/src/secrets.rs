@@ -2,7 +2,7 @@
 //!
 //! A placeholder has the form of the real value: as many characters of the same kinds, and an address stays an address.
 //! It is long enough to be found wherever the program keeps it, and differs in each freeze. crates/inputs secret.rs
-//! says what is compared of the real value, secrets.py and secrets.rb of the front ends find the placeholder and
+//! says what is compared of the real value, secret_values.py and secret_values.rb of the front ends find the placeholder and
 //! replace it in a thaw, and derived.rs checks whether anything was derived from it.
 
 use std::collections::hash_map::RandomState;

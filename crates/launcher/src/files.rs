@@ -4,11 +4,11 @@ use image::{Input, Section};
 use inputs::differences::{self, Difference};
 use inputs::system::{Check, Status};
 
-use crate::freshness::Freshness;
 use crate::frozen::Frozen;
 use crate::helper_process::Work;
 use crate::laps::Laps;
 use crate::reason::Reason;
+use crate::seen::SeenFiles;
 use crate::system::Machine;
 
 /// The comparison of all inputs, and what came of it.
@@ -16,7 +16,7 @@ pub struct Files<'a> {
     frozen: &'a Frozen,
     outcome: Option<Result<(), Reason>>,
     /// What is known of files whose times have changed.
-    pub freshness: Freshness,
+    pub freshness: SeenFiles,
     /// How long each directory took, with its inputs.
     pub laps: Laps,
 }
@@ -24,7 +24,7 @@ pub struct Files<'a> {
 impl<'a> Files<'a> {
     /// The inputs of a frozen process, not looked at yet. `laps`: room for the time that each directory takes.
     pub fn new(frozen: &'a Frozen, laps: Laps) -> Result<Self, Reason> {
-        let freshness = Freshness::new(frozen.file, &frozen.tables, frozen.image_id)?;
+        let freshness = SeenFiles::new(frozen.file, &frozen.tables, frozen.image_id)?;
         Ok(Files { frozen, outcome: None, freshness, laps })
     }
 

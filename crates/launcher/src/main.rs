@@ -4,7 +4,7 @@
 //! its own stack in its own range of addresses, because everything else is about to be replaced. In order:
 //!
 //! 1. [`start`]: find arguments, environment and the head; open the image ([`image_file`]).
-//! 2. [`block`]: copy arguments and environment to where they stay.
+//! 2. [`argument_block`]: copy arguments and environment to where they stay.
 //! 3. [`check`]: machine, process, environment and arguments, which decide whether the image may be used.
 //! 4. [`memory`]: drop the old address space and lay out the frozen one; meanwhile [`files`] looks at all inputs, mostly in a second process ([`helper_process`]).
 //! 5. [`restore`]: kernel state, then the jump, which is the point of no return.
@@ -22,7 +22,6 @@ mod content;
 mod facts;
 mod fallback;
 mod files;
-mod freshness;
 mod frozen;
 mod helper_process;
 mod image_file;
@@ -34,6 +33,7 @@ mod page_digest;
 mod reason;
 mod restore;
 mod rotation;
+mod seen;
 mod sidecar;
 mod start;
 mod starts;

@@ -87,8 +87,8 @@ fn bit(signal: u32) -> u64 {
 
 /// Signals that this process was told to ignore (nohup, a shell's background job) stay ignored, as in an ordinary start, also
 /// those that the frozen process has a handler for. A note in the environment tells the front end, whose runtime has its own
-/// idea of every signal since it started. But for SIGCHLD: no runtime with a handler for it goes on ignoring it, as nobody could wait for a child
-/// then. Returns them as a mask.
+/// idea of every signal since it started. SIGCHLD is left out if the frozen process has a handler for it: nobody can wait for a
+/// child while it is ignored, so a runtime stops ignoring it when it starts. Returns them as a mask.
 fn note_ignored_signals(frozen: &Frozen, block: &mut Block) -> Result<u64, Reason> {
     let mut known = 0;
     for action in frozen

@@ -26,12 +26,12 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
+use crate::builder_memory::Room;
 use crate::changes::Changes;
 use crate::folder::{lock, Lock};
-use crate::memory::Room;
 use crate::put_off_reason::Delay;
 use crate::{
-    background, builder_limits, eviction, machine, memory, sys, Command, Effort, Folder, PutOff, StartTimes, Store,
+    background, builder_limits, builder_memory, busy, eviction, sys, Command, Effort, Folder, PutOff, StartTimes, Store,
 };
 
 /// How long the program that asked has the machine to itself.
@@ -86,12 +86,12 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
         return;
     }
     // The program that asked may still run, and is the first copy.
-    let needed = memory::needed(pid, folder.images().iter().map(|image| eviction::size(image)));
+    let needed = builder_memory::needed(pid, folder.images().iter().map(|image| eviction::size(image)));
     let room = Room::now();
     if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
         return PutOff::record(folder, why, needed);
     }
-    if let Some(why) = machine::is_busy() {
+    if let Some(why) = busy::is_busy() {
         return PutOff::record(folder, why, 0);
     }
     let (output, for_news) = match asked {
@@ -133,7 +133,7 @@ fn record_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal
 struct Watch {
     /// Whether memory has run short.
     is_short: Arc<AtomicBool>,
-    /// See [`memory::victims`].
+    /// See [`builder_memory::victims`].
     victims: u64,
 }
 
@@ -141,7 +141,7 @@ impl Watch {
     /// Watches until this process ends.
     fn start() -> Watch {
         let is_short = Arc::new(AtomicBool::new(false));
-        let watch = Watch { is_short: Arc::clone(&is_short), victims: memory::victims() };
+        let watch = Watch { is_short: Arc::clone(&is_short), victims: builder_memory::victims() };
         // Without a thread, nothing watches; the kernel still ends this process before others.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
             while !Room::now().is_some_and(|room| room.is_used_up()) {
@@ -155,7 +155,7 @@ impl Watch {
 
     /// Whether memory has run short since.
     fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::SeqCst) || memory::victims() > self.victims
+        self.is_short.load(Ordering::SeqCst) || builder_memory::victims() > self.victims
     }
 }
 
@@ -260,7 +260,7 @@ fn attempt(
         FreezeOutcome::Failed(_) if std::env::current_dir().is_err() => return Some(outcome),
         FreezeOutcome::Failed(failure) => {
             // A program's own messages about missing memory are not recognised.
-            let passing = failure.is_passing || machine::is_busy().is_some();
+            let passing = failure.is_passing || busy::is_busy().is_some();
             Outcome::Failed { why: failure.message.clone(), passing }
         }
         FreezeOutcome::Interrupted(libc::SIGALRM) => Outcome::Failed {

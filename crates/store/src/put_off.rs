@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::memory::Room;
+use crate::builder_memory::Room;
 use crate::put_off_reason::Delay;
 use crate::{clock, Folder};
 

@@ -2,9 +2,8 @@
 //! without following each component.
 //!
 //! A listing is valid for a while: its directory's times are compared once in each *round*. A new round begins when a name was not found,
-//! when the runtime asks for it ([`Directories::begin_round`]), and from time to time, so that the checks take at most a given share of the
+//! when the runtime asks for it ([`Directories::begin_round`]), and after so much time that the checks take at most a given share of the
 //! elapsed time.
-//! time that passes.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

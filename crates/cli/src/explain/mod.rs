@@ -47,7 +47,7 @@ pub fn main(arguments: &Explain) -> Result<u8> {
     spinner.stop();
     let look = show::Look::of_terminal(arguments.all);
     render::print_as_it_is(&match arguments.json {
-        true => human::escaped_in_json(&(explain::trace(&report) + "\n")),
+        true => human::escaped_in_json(&(explain::json(&report) + "\n")),
         false => human::harmless_page(&show::page(&report, &look), look.has_colour),
     })?;
     if let Some(file) = &arguments.html {

@@ -4,7 +4,7 @@ use image::{MappedFile, Mapping, Section};
 use image_file::Variant;
 
 use super::{count, put, size, step};
-use crate::build::part;
+use crate::start_tree::part;
 use crate::tree::{Kind, Node};
 
 /// Adds them to the step that maps them. `seconds`: of each file of the tables, of the image, of everything else.

@@ -6,7 +6,7 @@ use image::{Directory, Section};
 use image_file::Variant;
 
 use super::{count, put, step};
-use crate::build::part;
+use crate::start_tree::part;
 use crate::tree::{Kind, Node};
 
 /// The maximum number of related directories that are shown one by one.

@@ -112,7 +112,7 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::build::part;
+    use crate::start_tree::part;
     use crate::tree::Kind;
 
     fn lasting(seconds: f64) -> Node {

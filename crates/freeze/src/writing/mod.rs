@@ -4,13 +4,13 @@
 //! [`Rehearsable`] is a completed dump, [`Variant`] its place in the final file, [`Draft`] the whole file that is not in
 //! place yet, [`Verified`] one whose first start was tried, and [`Published`] the image.
 
-mod contents;
 mod cpu_libraries;
 mod dump;
 mod page_order;
 mod permissions;
 mod traces;
 mod trained_pages;
+mod variant_tables;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -40,9 +40,9 @@ use crate::program::Program;
 use crate::request::FreezeRequest;
 use page_order::PageOrder;
 
-pub use contents::Contents;
 pub use dump::Dump;
 pub use permissions::Readers;
+pub use variant_tables::Contents;
 
 /// How much of an image is read back (bytes). The most used parts come first.
 const READ_BACK: u64 = 1 << 30;
@@ -118,7 +118,7 @@ impl Rehearsable {
         let path = dump.path.clone();
         let cannot = |error: io::Error| Failure::io("write", &path, &error);
         let dumped = dump.tables()?;
-        let (tables, answers) = contents::complete(&dumped, kernel_files, contents)?;
+        let (tables, answers) = variant_tables::complete(&dumped, kernel_files, contents)?;
         let trailer = &dump.trailer;
         let mut head = Head {
             pages_offset: trailer.pages_offset,
@@ -146,7 +146,7 @@ impl Rehearsable {
 
     /// The same with these facts about files of the kernel, in its tables.
     pub fn with_kernel_files(mut self, contents: &Contents<'_>, files: &KernelFiles) -> Result<Rehearsable> {
-        contents::facts(contents, files, &mut self.tables)?;
+        variant_tables::facts(contents, files, &mut self.tables)?;
         Ok(self)
     }
 

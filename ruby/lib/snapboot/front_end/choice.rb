@@ -3,8 +3,8 @@
 # A recipe for a library that chooses by its terminal, while one of its files is loaded, whether it uses colours. It chooses
 # again after each thaw, unless the program has chosen for itself by then.
 #
-# Nobody can tell by the value who has chosen it. So from the first read of the terminal on, this watches who sets it and who
-# takes it: who takes it is as bound to the terminal as who reads the terminal.
+# The value does not show whether the library or the program has chosen it. So from the first read of the terminal on, this
+# watches who sets the value and who reads it. A program that reads the value depends on the terminal.
 class Choice
   include Recipes::Defaults
 

@@ -2,7 +2,7 @@
 
 use super::super::{count, put};
 use super::{Held, OfPart};
-use crate::build::part;
+use crate::start_tree::part;
 use crate::tree::{Kind, Node};
 
 /// The name of the part with all faults of a part.

@@ -80,7 +80,7 @@ pub fn intervals(events: &[Event]) -> Option<(Vec<Interval>, usize)> {
         .collect();
     intervals.push(Interval {
         kind: Kind::Context,
-        name: crate::build::RETURN.to_owned(),
+        name: crate::start_tree::RETURN.to_owned(),
         begin: thawed,
         end: Some(spans[after].begin),
         inner: Vec::new(),
@@ -92,7 +92,7 @@ pub fn intervals(events: &[Event]) -> Option<(Vec<Interval>, usize)> {
         intervals.push(Interval { kind: span.kind, name: span.name, begin, end, inner: span.inner, is_launcher });
         begin = span.end;
     }
-    let name = crate::build::END_OF_THAW.to_owned();
+    let name = crate::start_tree::END_OF_THAW.to_owned();
     intervals.push(Interval { kind: Kind::Exit, name, begin, end: None, inner: Vec::new(), is_launcher: false });
     Some((intervals, thawed))
 }
@@ -113,10 +113,10 @@ mod tests {
         let lie: Vec<_> = intervals.iter().map(|part| (part.name.as_str(), part.begin, part.end)).collect();
         let expected = [
             ("b", 2, Some(4)),
-            (crate::build::RETURN, 5, Some(6)),
+            (crate::start_tree::RETURN, 5, Some(6)),
             ("d", 6, Some(7)),
             ("e", 7, Some(12)),
-            (crate::build::END_OF_THAW, 12, None),
+            (crate::start_tree::END_OF_THAW, 12, None),
         ];
         assert_eq!(lie, expected);
         assert_eq!(intervals[3].inner, [(9, 11)]);

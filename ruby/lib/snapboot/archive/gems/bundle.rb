@@ -19,7 +19,7 @@ module Snapboot
         # Prepended to the singleton class of Gem until Bundler calls one of these methods, which is the moment to hook
         # Bundler.setup: nothing here must load Bundler, or watch every require.
         module Arrival
-          # Called while bundler.rb is loaded, up to Bundler 2.3.
+          # Called while `bundler.rb` is loaded, up to Bundler 2.3.
           def win_platform?
             Bundle.attach if defined?(::Bundler::EnvironmentPreserver)
             super

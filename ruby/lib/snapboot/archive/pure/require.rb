@@ -26,7 +26,7 @@ module Snapboot
             hook_singleton
           end
 
-          # Reports to Snapboot::Archive when a file of that name (psych.rb) has been loaded.
+          # Reports to Snapboot::Archive when a file of that name (`psych.rb`) has been loaded.
           def await(name)
             @awaited[name] = true
           end

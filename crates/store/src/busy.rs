@@ -1,9 +1,9 @@
-//! Whether this machine is too busy to make images. [`crate::memory`] decides how much memory an image may take.
+//! Whether this machine is too busy to make images. [`crate::builder_memory`] decides how much memory an image may take.
 
 use std::fs;
 use std::path::Path;
 
-use crate::memory::kilobytes;
+use crate::builder_memory::kilobytes;
 use crate::put_off_reason::Delay;
 
 /// At least this much of the memory must be available (percent).

@@ -16,7 +16,7 @@ use crate::{Advice, Kind, Report, Start};
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
 /// The report as one line of JSON, for speedscope, Perfetto and Chrome.
-pub fn trace(report: &Report) -> String {
+pub fn json(report: &Report) -> String {
     let mut frames = Frames::default();
     let mut events = Vec::new();
     let mut profiles = Vec::new();

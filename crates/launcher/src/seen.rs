@@ -14,7 +14,7 @@ fn row(path: &[u8], now: &Status) -> SeenFile {
 }
 
 /// What is known of them in one thaw.
-pub struct Freshness {
+pub struct SeenFiles {
     image: Fd,
     image_id: u64,
     /// Rows in the inputs, the files and the directories section together.
@@ -24,13 +24,13 @@ pub struct Freshness {
     has_news: bool,
 }
 
-impl Freshness {
+impl SeenFiles {
     /// For the image that is open as `image`, and that IMAGE.seen knows by `image_id`.
-    pub fn new(image: Fd, tables: &image::Tables<'_>, image_id: u64) -> Result<Freshness, image::Error> {
+    pub fn new(image: Fd, tables: &image::Tables<'_>, image_id: u64) -> Result<SeenFiles, image::Error> {
         let rows = tables.rows::<Input>(Section::Inputs)?.len()
             + tables.rows::<MappedFile>(Section::Files)?.len()
             + tables.rows::<Directory>(Section::Directories)?.len();
-        Ok(Freshness { image, image_id, rows, seen: None, has_news: false })
+        Ok(SeenFiles { image, image_id, rows, seen: None, has_news: false })
     }
 
     /// Whether an earlier thaw has found that a place with this status is the same.
