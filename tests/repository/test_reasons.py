@@ -60,7 +60,7 @@ DATA = {
     "archive-python/src/json.rs kind_of": "a name",
     "archive-python/src/methods.rs flush": "the words of an error, for Python",
     "archive-python/src/methods.rs open": "the words of an error, for Python",
-    "archive-python/src/methods.rs text": "an argument",
+    "archive-python/src/sys_path.rs text": "an argument",
     "archive-python/src/search.rs cached": "a path",
     "cli/src/check/host.rs glibc_version": "a version",
     "cli/src/check/host.rs vdso_flags": "flags of a mapping",

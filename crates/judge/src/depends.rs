@@ -9,8 +9,8 @@ use crate::environment_inputs::EnvironmentInputs;
 use crate::reads::{FullEnvironmentRead, Reads};
 use crate::source_locations::{reader, relative_location};
 
-/// All of them as text: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as `the current directory (/x),
-/// read by lib.py:3`. `compared` describes what the front end compares itself; `has_preloads` says whether modules were
+/// All of them as text: names such as `NO_COLOR (read by lib.py:2)`, and phrases such as
+/// `the current directory (/x), read by lib.py:3`. `compared` describes what the front end compares itself; `has_preloads` says whether modules were
 /// preloaded.
 pub fn all(environment: &Environment, reads: &Reads, compared: &[String], has_preloads: bool) -> Vec<String> {
     let whole = |place: &str| format!("every variable of the environment, read by {}", relative_location(place));
