@@ -1,12 +1,11 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
-image serves, in Ruby and in Python, models.toml about machine learning."""
+image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13."""
 
 import pathlib
 import tomllib
 
 BENCH = pathlib.Path(__file__).resolve().parent
-PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in ("scenarios", "cold-boot", "python-boot", "models")}
-
+PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in ("scenarios", "cold-boot", "python-boot", "models", "rails-7")}
 
 
 def read(path: pathlib.Path) -> dict:

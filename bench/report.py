@@ -162,6 +162,8 @@ def archives_table(peer: str, scenarios: dict, entries: dict) -> str:
     cases = ["plain", peer.lower(), "snapboot"]
     rows = []
     for name, scenario in scenarios.items():
+        if list(scenario["cases"]) == PAIR:
+            continue
         entry, unit = entries.get(name, {}), scenario.get("unit", "ms")
         medians = {case: median_of(entry, case) for case in cases}
         first = next(iter(scenario["cases"]))
@@ -195,6 +197,7 @@ TABLES = {
     "cold-boot": [cold_boot_table],
     "python-boot": [python_boot_tables],
     "models": [pairs_table],
+    "rails-7": [pairs_table, cold_boot_table],
 }
 
 

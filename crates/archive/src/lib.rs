@@ -13,7 +13,6 @@
 
 mod archive;
 mod batch;
-mod bound;
 mod build;
 mod directory;
 mod entry;
@@ -25,6 +24,7 @@ mod key;
 mod location;
 mod locked;
 mod map;
+mod max_size;
 mod pack;
 mod records;
 mod rewrite;
@@ -37,7 +37,6 @@ mod write;
 
 pub use archive::{is_replaceable, Archive};
 pub use batch::{Batch, NewEntry, NewInput};
-pub use bound::{bound, NoBound};
 pub use directory::{list_directory, DirectoryList, FileKind};
 pub use entry::{Entry, Inputs, Row};
 pub use error::Error;
@@ -45,6 +44,7 @@ pub use freshness::{Freshness, Policy};
 pub use identity::{Content, Identity};
 pub use key::{Context, Key, Kind, Scope};
 pub use location::Application;
+pub use max_size::{bound, NoBound};
 pub use pack::Decoder;
 pub use records::{
     encoding, input_kind, name_kind, BlockHead, DirectoryHead, EntryHead, Header, Input, Packed, Run, SegmentHead, Slot,

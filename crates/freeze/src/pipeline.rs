@@ -364,7 +364,7 @@ impl Pipeline<'_> {
         let ignored = Ignored::new(&program.output, request.installation.own_files(), bytecode);
         boot.report.reads.facts.extend(attributes::bound_to(&boot.report.repeated, &boot.accesses.set));
         if let Some(shown) = &shown {
-            boot = programs::weigh(&asked, shown, boot, &start, &ignored)?;
+            boot = programs::drop_reads(&asked, shown, boot, &start, &ignored)?;
         }
         let Boot { mut report, mut accesses, begun } = boot;
         if language == Language::Python {

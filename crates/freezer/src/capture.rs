@@ -8,8 +8,8 @@ use image::arch::Registers;
 use image::{mapping_kind, Record, Section, Trailer, PAGE};
 use image_writer::TablesWriter;
 
+use crate::captured_memory::MemoryLayout;
 use crate::findings::{decimal, Findings, Kind};
-use crate::memory_layout::MemoryLayout;
 use crate::pages::{PageMap, PageWriter};
 use crate::sys::{self, File};
 use crate::{descriptors, kernel, maps, standard_streams};

@@ -3,7 +3,7 @@
 //! An image records each fact that its boot read as a short text. A comparison reads the fact again through [`Kernel`]
 //! and makes the same text.
 //!
-//! A file of /proc or /sys needs no fact: it is an input by the digest of its content. If only a part of the file is
+//! All files of /proc and /sys share one kind, by the digest of their content. If only a part of the file is
 //! stable, a row of FACTS in crates/freeze boot_inputs/kernel_files.rs names the fact that covers this part. To add a
 //! fact: here its number in [`fact_kind`], its text in [`Value::read`] and its names in [`kind_from_word`] and
 //! [`name`]; its reads in crates/freezer sys/libc_hooks.rs or, if the C library does not see them, in reads.py and

@@ -1,7 +1,7 @@
 //! Why a process cannot be frozen: reads the freezer's findings and words them for the user.
 //!
 //! The code that detects a finding words it as `FACT; REMEDY`: descriptors, memory, timers, threads and the like in
-//! crates/freezer (descriptors.rs, memory_layout.rs, prepare.rs, kernel.rs, capture.rs; the kinds in findings.rs
+//! crates/freezer (descriptors.rs, captured_memory.rs, prepare.rs, kernel.rs, capture.rs; the kinds in findings.rs
 //! there), attributes of the process in crates/inputs attributes.rs, secrets in environment_inputs.rs, per-start facts
 //! in reads.rs, files that the boot made in leftovers.rs,
 //! threads of the program's that would be lost in crates/freeze programs/report.rs. Each kind has a row in docs/remedies.md.

@@ -21,7 +21,7 @@ pub struct Frozen {
     pub vdso: Vdso,
     /// The head of this variant.
     pub head: Head,
-    /// By which files beside the image know it.
+    /// The number by which files beside the image name it.
     pub image_id: u64,
     /// How it wants to be used.
     pub settings: Settings,

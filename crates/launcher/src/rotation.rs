@@ -7,7 +7,7 @@ use crate::reason::Reason;
 use crate::sidecar::SidecarPath;
 use crate::sys::{self, Fd};
 
-/// Compares the image's age. An unknown one may be any.
+/// Compares the image's age with the maximum. If the clock is behind the time when the image was made, the image is stale, as its age is unknown.
 ///
 /// `is_of_store`: whether the store has made the image. The store gives an age only to images that lack something.
 pub fn check_age(settings: &Settings, is_of_store: bool) -> Result<(), Reason> {

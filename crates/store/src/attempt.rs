@@ -37,7 +37,7 @@ const FREE: u32 = 3;
 const WAIT: u64 = 10;
 const LONGEST_WAIT: u64 = 600;
 /// The number of environments that are remembered.
-const MAX_ENVIRONMENTS: usize = 64;
+const MAX_OUTCOMES: usize = 64;
 /// The number of files that are remembered.
 const MAX_FILES: usize = 20_000;
 /// A disk with this much free space (bytes) was not full.
@@ -265,7 +265,7 @@ impl Attempts {
             self.files.truncate(MAX_FILES);
         }
         self.outcomes.push(Attempt { environment: environment.to_owned(), at: self.at, failed, outcome });
-        let many = self.outcomes.len().saturating_sub(MAX_ENVIRONMENTS);
+        let many = self.outcomes.len().saturating_sub(MAX_OUTCOMES);
         self.outcomes.drain(..many);
         // If the file cannot be written, the attempt counts as fruitless.
         let _ = self.keep(folder);
@@ -462,7 +462,7 @@ mod tests {
     fn environments_are_remembered_within_limits() {
         let (_top, folder) = folder();
         let mut all = Attempts::default();
-        (0..=MAX_ENVIRONMENTS).for_each(|number| attempt(&mut all, &folder, &number.to_string(), refused(), &[]));
-        assert!(all.last_in("0").is_none() && all.last_in("1").is_some() && all.outcomes.len() == MAX_ENVIRONMENTS);
+        (0..=MAX_OUTCOMES).for_each(|number| attempt(&mut all, &folder, &number.to_string(), refused(), &[]));
+        assert!(all.last_in("0").is_none() && all.last_in("1").is_some() && all.outcomes.len() == MAX_OUTCOMES);
     }
 }

@@ -22,9 +22,10 @@ const FILE: &str = "changes.json";
 const MOST_AT_ONCE: usize = 8;
 /// The number of inputs that are remembered.
 const MOST: usize = 64;
-/// How often a file must have retired an image, or a variable kept a start from all images, to count as changing: a variable may have few
-/// values, with an image for each.
+/// How often a file must have made an image stale to count as changing.
 const TIMES_OF_PLACE: u32 = 1;
+/// How many starts must have found no image for the value of a variable, for it to count as changing. More than one: a variable may have a
+/// few values, and an image serves each of them.
 const TIMES_OF_VARIABLE: u32 = 2;
 
 /// The changes until now.

@@ -25,9 +25,9 @@ mod location;
 mod no_image_reason;
 mod put_off;
 mod put_off_reason;
-mod saved;
 mod shims;
 mod sys;
+mod time_saved;
 pub mod tools;
 
 pub use command::Command;
@@ -36,6 +36,6 @@ pub use location::Store;
 pub use no_image_reason::{Ended, Fruitless, NoImageReason};
 pub use put_off::PutOff;
 pub use put_off_reason::{Delay, MemoryOf};
-pub use saved::{Effort, StartTimes};
 pub use shims::Shims;
 pub use sys::{execute, execute_open};
+pub use time_saved::{Effort, StartTimes};

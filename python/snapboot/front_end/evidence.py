@@ -29,7 +29,7 @@ from .start_form import SYSTEM
 LONGEST = 8
 CWD = b"cwd"
 HOME = b"HOME"
-# Surrounds the number of a variable that only another start has, in its value.
+# Stands before and after the number in the value of a variable that only the other start has, as in zq7zq.
 MARK = b"zq"
 
 

@@ -11,9 +11,9 @@ import posix
 import sys
 
 from . import process_state, times
-from .attributes import Attributes
 from .channel import fields, record
 from .making import Making
+from .module_attributes import Attributes
 from .report import as_bytes, to_bytes, write_file
 from .request import decode, read_file
 from .stdio import flush

@@ -7,7 +7,7 @@ import gc
 import posix
 import sys
 
-from .holders import paths_to
+from .holder_paths import paths_to
 from .seeding import standard_random
 
 

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use crate::bound::NoBound;
 use crate::error::Error;
+use crate::max_size::NoBound;
 
 /// Why a process has no archive.
 #[derive(Debug)]

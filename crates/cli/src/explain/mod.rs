@@ -59,7 +59,7 @@ pub fn main(arguments: &Explain) -> Result<u8> {
 /// The report of `snapboot explain --json` that these words name, if they are one word, a file.
 fn saved(words: &[OsString]) -> Option<Report> {
     let [file] = words else { return None };
-    explain::saved(&trust::look::read_to_string(Path::new(file)).ok()?)
+    explain::saved_report(&trust::look::read_to_string(Path::new(file)).ok()?)
 }
 
 /// Measures a command, or the starts to compare.

@@ -40,10 +40,10 @@ const STARTS: [&[(&str, OtherValue)]; 4] = {
 /// Other values of variables.
 pub type Values = Vec<(&'static str, OtherValue)>;
 
-/// Maximum number of boots. A start whose values together make a difference takes more than one.
+/// Maximum number of boots. The values of a start are tried together in one boot; if they make a difference, in several.
 const MOST_BOOTS: u32 = 5;
 
-/// Variables that count only if each thaw sets the locale.
+/// Variables that are tried only if each thaw sets the locale.
 const LOCALE: [&str; 3] = ["LANG", "LC_ALL", "LANGUAGE"];
 
 /// Tries everyday values of input variables, and adds those that make no difference to the reads of `made`. The reads

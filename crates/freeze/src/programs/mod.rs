@@ -9,10 +9,11 @@ mod boot;
 mod confined;
 mod cpu_level;
 mod derived;
+mod drop_reads;
 mod everyday;
 mod first_start;
 mod image_boot;
-mod installed;
+mod installed_tool;
 mod last_look;
 mod leftovers;
 mod other_start;
@@ -22,7 +23,6 @@ mod resolve;
 mod terminals;
 mod training;
 mod watched;
-mod weigh;
 
 use std::path::Path;
 
@@ -39,6 +39,7 @@ use crate::request::{FreezeRequest, InStore};
 pub use boot::{early_reads, hash_seed, BootRequest};
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
 pub use derived::follows_form_of_secrets;
+pub use drop_reads::drop_reads;
 pub use first_start::first_start;
 pub use image_boot::boot;
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
@@ -47,7 +48,6 @@ pub use rehearse::rehearse;
 pub use resolve::resolve;
 pub use training::{run_from, train};
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
-pub use weigh::weigh;
 
 /// Tells whether a folder is for temporary files of this boot.
 pub fn temporary(environment: &Environment) -> impl Fn(&Path) -> bool {

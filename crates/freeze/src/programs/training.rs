@@ -17,7 +17,7 @@ use judge::entries::Entries;
 use runtime::deadline::{self, ProcessOutput};
 use runtime::{search_path, Language, Main};
 
-use super::installed::is_installed;
+use super::installed_tool::is_installed;
 use super::rehearse::used_pages;
 use super::{last_look, Freeze};
 use crate::boot::{RunPages, UsedPages};

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# The recipe of an application that a file of the current directory names, and of which the freeze has preloaded what that
-# file requires first: which starts are about the same application, in the environment that it was loaded in.
+# Whether a start is about the application that the freeze has preloaded. A file of the current directory names that
+# application. A start with options, variables or files that the recipe does not allow falls back.
 class ApplicationHere
   include Recipes::Defaults
 

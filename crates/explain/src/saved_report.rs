@@ -9,7 +9,7 @@ use crate::{Advice, Kind, Node, Report, Start};
 const BEGIN: &str = "{\"traceEvents\":";
 
 /// The report with the JSON `text`; `None` if [`crate::trace`] has not written it.
-pub fn saved(text: &str) -> Option<Report> {
+pub fn saved_report(text: &str) -> Option<Report> {
     if !text.starts_with(BEGIN) {
         return None;
     }
@@ -121,7 +121,7 @@ struct Step {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace;
+    use crate::json;
 
     fn node(name: &str, seconds: f64, children: Vec<Node>) -> Node {
         Node {
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_saved_report_is_the_one_that_was_written() {
         let written = report();
-        let mut read = saved(&json(&written)).expect("a report");
+        let mut read = saved_report(&json(&written)).expect("a report");
         for start in &mut read.starts {
             // The place where a part is drawn, which may differ.
             fn place(node: &mut Node) {
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn anything_else_is_none() {
         for text in ["", "{}", "{\"traceEvents\":[]}", "{\"traceEvents\":[],\"otherData\":{},\"profiles\":[]}"] {
-            assert_eq!(saved(text), None, "{text}");
+            assert_eq!(saved_report(text), None, "{text}");
         }
     }
 }

@@ -11,7 +11,13 @@ use crate::outcome::Result;
 
 /// Removes from the boot's reads and accesses what the other start has shown not to count, and what further boots show:
 /// with everyday values of variables, and with or without a terminal. `start` is the current directory of this command.
-pub fn weigh(boot: &BootRequest<'_>, shown: &OtherStart, made: Boot, start: &Path, ignored: &Ignored) -> Result<Boot> {
+pub fn drop_reads(
+    boot: &BootRequest<'_>,
+    shown: &OtherStart,
+    made: Boot,
+    start: &Path,
+    ignored: &Ignored,
+) -> Result<Boot> {
     let first = made.report.reads.clone();
     let made = shown.apply(made, boot.environment, start, ignored);
     let (made, alike) = everyday::try_values(boot, shown, &first, made)?;

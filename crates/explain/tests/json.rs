@@ -6,11 +6,11 @@ mod synthetic;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use snapboot_explain::trace;
+use snapboot_explain::json;
 
 fn rails() -> &'static Value {
     static FILE: OnceLock<Value> = OnceLock::new();
-    FILE.get_or_init(|| serde_json::from_str(&trace(&synthetic::rails(""))).expect("JSON"))
+    FILE.get_or_init(|| serde_json::from_str(&json(&synthetic::rails(""))).expect("JSON"))
 }
 
 /// The members of an object or list.
@@ -107,5 +107,5 @@ fn trace_events_are_complete_and_nest() {
 /// Perfetto stops reading at an unknown property.
 #[test]
 fn trace_events_come_first() {
-    assert!(trace(&synthetic::rails("")).starts_with("{\"traceEvents\":["));
+    assert!(json(&synthetic::rails("")).starts_with("{\"traceEvents\":["));
 }
