@@ -4,6 +4,7 @@
 #   make build && tools/debian.sh trixie     Debian 13: Ruby 3.3, Python 3.13, glibc 2.41; the Ruby tests and the behaviour table
 #   tools/debian.sh sid                      Debian's development branch: Python 3.14, and what is newest of all else
 #   tools/debian.sh trixie -k native         what follows goes to pytest
+#   tools/debian.sh sid run COMMAND...       a command in this tree, on that system; what it writes to .work stays in the system
 #   tools/debian.sh bookworm make demo       a clone of HEAD on a system that has no more than README asks for
 #
 # Needs root, debootstrap and the network. A system is made once, in .work/debian or where DEBIAN_SYSTEM says; DEBIAN_MIRROR says where from,
@@ -11,7 +12,7 @@
 # Cases that need packages which cannot be had there are skipped. Rust is this machine's.
 set -eu
 
-suite=${1:?usage: tools/debian.sh SUITE [PYTEST-ARGUMENT... | make TARGET...], such as tools/debian.sh trixie}
+suite=${1:?usage: tools/debian.sh SUITE [PYTEST-ARGUMENT... | run COMMAND... | make TARGET...], such as tools/debian.sh trixie}
 if [ -z "${OWN_MOUNTS-}" ]; then # they end with this script
     OWN_MOUNTS=1 exec unshare --mount --propagation private "$0" "$@"
 fi
@@ -28,7 +29,10 @@ if [ ! -e "$system/ready" ]; then
     mkdir -p "$system"
     debootstrap --variant=minbase --include=$packages "$suite" "$system" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"}
     mirror=$(sed -n 's/^deb \([^ ]*\) .*/\1/p;q' "$system/etc/apt/sources.list") # where debootstrap has found it
-    printf 'deb %s main\n' "$mirror $suite" "$mirror $suite-updates" "$mirror-security $suite-security" > "$system/etc/apt/sources.list"
+    printf 'deb %s main\n' "$mirror $suite" > "$system/etc/apt/sources.list"
+    if [ "$suite" != sid ]; then # which has nothing beside it
+        printf 'deb %s main\n' "$mirror $suite-updates" "$mirror-security $suite-security" >> "$system/etc/apt/sources.list"
+    fi
     if [ -n "${DEBIAN_RUBY-}" ]; then
         printf 'Package: %s\nPin: version %s\nPin-Priority: 1001\n' '/^(lib)?ruby3\.[0-9]+(-dev)?$/' "$DEBIAN_RUBY" > "$system/etc/apt/preferences.d/ruby"
     fi
@@ -39,6 +43,8 @@ if [ ! -e "$system/ready" ]; then
     touch "$system/ready"
 fi
 cp /etc/resolv.conf /etc/hosts "$system/etc/"
+# Where this machine takes lists of packages that have expired, as those of a snapshot have.
+apt-config dump | grep '^Acquire::Check-Valid-Until' > "$system/etc/apt/apt.conf.d/90-as-outside" || true
 mount --bind "$system" "$system" # its root is a mount point then, which tools/snapshot.py needs
 for directory in /proc /dev /sys; do mount --rbind $directory "$system$directory"; done
 
@@ -57,11 +63,22 @@ if [ $kind = fresh ]; then
     git clone -q --no-hardlinks "$tree" "$system/srv/snapboot"
     shift
     inside make -C /srv/snapboot "$@"
+    exit
+fi
+
+mkdir -p "$system$tree" "$tree/.work"
+mount --bind "$tree" "$system$tree"
+work=$system$(readlink -f "$tree/.work") # it may be a link
+mkdir -p "$work"
+if [ "${1-}" = run ]; then
+    shift
+    # What is set up there, such as virtual environments, serves the next command.
+    mkdir -p "$system/srv/work"
+    mount --bind "$system/srv/work" "$work"
+    inside SNAPBOOT="$tree/target/release/snapboot" env --chdir="$tree" "$@"
 else
-    mkdir -p "$system$tree"
-    mount --bind "$tree" "$system$tree"
     # The tree's own .work, made for this system, stays out of it.
-    mount -t tmpfs work "$system$tree/.work"
+    mount -t tmpfs work "$work"
     # shellcheck disable=SC2016 # expanded inside
     inside SNAPBOOT="$tree/target/release/snapboot" sh -euc '
         cd "$0"

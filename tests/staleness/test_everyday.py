@@ -3,6 +3,8 @@
 Each program is started with the image and in the ordinary way: the same must come out, thawed or not.
 """
 
+import locale
+
 import pytest
 from common import support
 
@@ -78,11 +80,12 @@ def test_who_looks_for_translations_serves_everyday_languages(tmp_path, home):
 
 
 def test_a_translation_that_is_there_binds(tmp_path, home):
-    messages = tmp_path / "en_US" / "LC_MESSAGES"
+    stands_for_it = locale.normalize("C.UTF-8")  # en_US.UTF-8, up to some version
+    messages = tmp_path / stands_for_it / "LC_MESSAGES"
     messages.mkdir(parents=True)
     (messages / "x.mo").write_bytes(catalogue("word", "other word"))
     made = program(tmp_path, home, f"import gettext\nVALUE = gettext.translation('x', {str(tmp_path)!r}, fallback=True).gettext('word')")
-    made.check(True, LANG="en_US.UTF-8")  # which stands for C.UTF-8 there
+    made.check(True, LANG=stands_for_it)
     made.check(False, LANG=None)
     made.check(False, LC_ALL="C")
 

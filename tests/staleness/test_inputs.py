@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 from common import support
@@ -12,6 +13,8 @@ from common.waiting import settle
 
 pytestmark = pytest.mark.sample(4, whole=True)
 
+# A module of the standard library that is a file of its own here: some interpreters have most of them inside.
+NATIVE = next(name for name in ("_json", "_bz2", "_queue") if name not in sys.builtin_module_names)
 MAIN = "import helper\nprint(helper.ANSWER)\n"
 
 
@@ -80,9 +83,9 @@ def ruby(tmp_path):
 # ---- names that were not there ----
 
 
-@pytest.mark.parametrize("name", ["argparse.py", "argparse/__init__.py", "argparse.pyc", "helper/__init__.py", "_json.so"])
+@pytest.mark.parametrize("name", ["argparse.py", "argparse/__init__.py", "argparse.pyc", "helper/__init__.py", f"{NATIVE}.so"])
 def test_a_new_module_beside_the_script(python, name):
-    python.write("helper.py", "import argparse, json\nANSWER = 1\n")
+    python.write("helper.py", f"import argparse, {NATIVE}\nANSWER = 1\n")
     python.frozen("--preload", "helper")
     new = python.write(name, "raise ImportError('mine')\n")
     assert python.is_stale_for(new)
@@ -136,10 +139,11 @@ def test_a_new_file_in_site_packages(python):
     assert python.is_fresh(), "no package, and the module is found"
 
 
-def test_pth_files_come_and_go(python):
+def test_files_that_site_obeys_come_and_go(python):
+    """Lines of .start files name functions that every start calls."""
     place = venv(python, ("first.pth", "# nothing\n"))
     python.frozen("--preload", "helper")
-    for name in ("second.pth", "first.pth"):
+    for name in ("second.pth", "first.pth", *(["third.start"] if sys.version_info >= (3, 15) else [])):
         path = place / name
         before = path.read_text() if path.exists() else None
         if before is None:
@@ -154,6 +158,15 @@ def test_pth_files_come_and_go(python):
         assert python.is_fresh()
     (place / "first.pth").write_text("# other!!!\n")
     assert python.is_stale_for(place / "first.pth")
+
+
+def test_a_folder_that_the_program_lists_itself(python):
+    """Besides `site` and the importers, which report what they look for."""
+    place = venv(python, ("first.pth", "# nothing\n"))
+    python.write("helper.py", f"import os\nANSWER = len(os.listdir({str(place)!r}))\n")
+    python.frozen("--preload", "helper")
+    (place / "anything.txt").touch()
+    assert python.run().fell_back and str(place) in " ".join(python.why())
 
 
 def test_sitecustomize_appears(python):

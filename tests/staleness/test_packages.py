@@ -55,7 +55,7 @@ class Venv:
         """As an installer does it: modules, scripts, and what tells of them."""
         distribution(self.packages, "foreign", points="[console_scripts]\nforeign = foreign:main\n")
         write(self.packages / "foreign.py")
-        write(self.packages / "some_package_more-1.0.dist-info/METADATA")
+        distribution(self.packages, "some_package_more")
         write(self.python.parent / "foreign", "#!/bin/sh\n").chmod(0o755)
 
 

@@ -287,8 +287,8 @@ def compare(stranger, start, times):
     return "same", ""
 
 
-# Where images count their starts.
-OWN = ("home/.local", "home/.local/state", "home/.local/state/snapboot*")
+# Where images count their starts, and starts that no image can serve keep an archive.
+OWN = ("home/.local", "home/.local/state", "home/.local/state/snapboot*", "home/.cache", "home/.cache/snapboot*")
 
 
 def tidy(seen, program):

@@ -109,9 +109,9 @@ class Importers:
             if name not in sys.modules:
                 self._record_search(name, None)
         for folder in _site_folders():
-            # In a virtual environment `site` goes through its folders twice.
-            times = 2 if sys.prefix != sys.base_prefix and folder.startswith(sys.prefix + "/") else 1
-            self._endings[folder] = [".pth"] * times
+            is_of_environment = sys.prefix != sys.base_prefix and folder.startswith(sys.prefix + "/")
+            self._lists[folder] = self._lists.get(folder, 0) + (TIMES_IN_ENVIRONMENT if is_of_environment else 1)
+            self._endings[folder] = ENDINGS
 
     def _record_search(self, name, module):
         spec = getattr(module, "__spec__", None)
@@ -160,7 +160,7 @@ def _importer_class():
 
 
 def _site_folders():
-    """Returns the folders that `site` has listed to find .pth files."""
+    """Returns the folders that `site` has listed to find files that it obeys (ENDINGS)."""
     site = sys.modules.get("site")
     if site is None or sys.flags.no_site:
         return []
@@ -183,3 +183,8 @@ def folder_of(entry):
 
 
 _imp = sys.modules["_imp"]
+# From CPython 3.15 on, `site` goes through each folder once and obeys .start files, too. Before, it goes through those of a virtual
+# environment twice.
+_HAS_STATE = hasattr(sys.modules.get("site"), "StartupState")
+ENDINGS = [".pth", ".start"] if _HAS_STATE else [".pth"]
+TIMES_IN_ENVIRONMENT = 1 if _HAS_STATE else 2

@@ -66,9 +66,9 @@ pub struct Dependencies {
     behind: HashMap<PathBuf, bool>,
 }
 
-/// Whether code other than an importer has listed a directory.
+/// Whether code that reports no look-ups has listed a directory.
 pub fn is_listed_whole(access: &PathAccess, importer: Option<&Importer>) -> bool {
-    access.listed.is_some() && access.opened > importer.map_or(0, |importer| importer.lists + importer.endings.len())
+    access.listed.is_some() && access.opened > importer.map_or(0, |importer| importer.lists)
 }
 
 impl Dependencies {

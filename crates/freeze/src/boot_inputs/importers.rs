@@ -16,12 +16,12 @@ use recorder::{Paths, State};
 pub struct Importer {
     /// Absolute path.
     pub directory: PathBuf,
-    /// How often importers that report their look-ups listed it.
+    /// How often code that reports its look-ups listed it: importers, `site`, `importlib.metadata`, RubyGems.
     pub lists: usize,
     /// How often its real name was resolved, if it is a directory.
     pub named: usize,
-    /// Endings of names that other code looked up in a list of its own (`.pth`).
-    pub endings: Vec<OsString>,
+    /// Endings of the names that `site` looks for (`.pth`).
+    pub endings: BTreeSet<OsString>,
     /// Distributions that `importlib.metadata` looked up; an empty name stands for all.
     pub distributions: BTreeSet<OsString>,
     /// Patterns of names, each with one `*`.
@@ -56,7 +56,7 @@ impl Importer {
         match key.as_bytes() {
             b"lists" => self.lists = count(),
             b"named" => self.named = count(),
-            b"ending" => self.endings.push(value.to_owned()),
+            b"ending" => drop(self.endings.insert(value.to_owned())),
             b"distribution" => drop(self.distributions.insert(value.to_owned())),
             b"feature" => drop(self.features.insert(value.to_owned())),
             b"pattern" => drop(self.patterns.insert(value.to_owned())),
@@ -79,9 +79,7 @@ impl Importer {
                     known.distributions.extend(one.distributions);
                     known.patterns.extend(one.patterns);
                     known.features.extend(one.features);
-                    if known.endings.is_empty() {
-                        known.endings = one.endings;
-                    }
+                    known.endings.extend(one.endings);
                 }
             }
         }
@@ -213,9 +211,15 @@ mod tests {
             report.push_record("importer", &[OsStr::new("/lib")].into_iter().chain(fields).collect::<Vec<_>>());
             report
         };
-        let report = told(&[("lists", "2"), ("ending", ".pth"), ("distribution", "b"), ("pattern", "a-*.x")]);
+        let report = told(&[
+            ("lists", "2"),
+            ("ending", ".pth"),
+            ("ending", ".start"),
+            ("distribution", "b"),
+            ("pattern", "a-*.x"),
+        ]);
         let selections = |more: &[(&str, &str)]| {
-            let child = told(more);
+            let child = told(&[&[("ending", ".pth")], more].concat());
             let all = Importer::merged([Importer::parse_all(&report), Importer::parse_all(&child)].concat());
             assert_eq!((all.len(), all[0].lists), (1, 2));
             all[0].selections().into_iter().map(|(kind, text)| (kind, text.into_string().unwrap())).collect::<Vec<_>>()
@@ -223,14 +227,15 @@ mod tests {
         let (ending, distributions, matching) =
             (answer_kind::LISTING, answer_kind::DISTRIBUTIONS, answer_kind::MATCHING);
         let is = |kind: u32, text: &str| (kind, text.to_owned());
-        assert_eq!(selections(&[]), [is(ending, ".pth"), is(distributions, "b"), is(matching, "a-*.x")]);
+        let both = [is(ending, ".pth"), is(ending, ".start")];
+        assert_eq!(selections(&[]), [&both[..], &[is(distributions, "b"), is(matching, "a-*.x")]].concat());
         let more = [("distribution", "a"), ("pattern", "b-*.x")];
-        assert_eq!(selections(&more)[1..], [is(distributions, "a/b"), is(matching, "a-*.x/b-*.x")]);
-        assert_eq!(selections(&[("distribution", "")])[1], is(distributions, ""));
+        assert_eq!(selections(&more)[2..], [is(distributions, "a/b"), is(matching, "a-*.x/b-*.x")]);
+        assert_eq!(selections(&[("distribution", "")])[2], is(distributions, ""));
         let long = "n".repeat(image::MAX_NAME);
         let more = [("distribution", long.as_str()), ("pattern", long.as_str())];
-        assert_eq!(selections(&more)[1..], [is(distributions, ""), is(matching, "a-*.x"), is(matching, &long)]);
+        assert_eq!(selections(&more)[2..], [is(distributions, ""), is(matching, "a-*.x"), is(matching, &long)]);
         let longer = long + "n";
-        assert_eq!(selections(&[("pattern", &longer)])[2..], [is(ending, "")]);
+        assert_eq!(selections(&[("pattern", &longer)])[3..], [is(ending, "")]);
     }
 }
