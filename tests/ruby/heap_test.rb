@@ -91,6 +91,20 @@ class HeapTest < Minitest::Test
     assert_operator as_set.first.to_i, :>, known.first.to_i, [as_set, known].inspect
   end
 
+  # Objects of 80 bytes that do not stay fill their heap sooner than those that stay fill theirs.
+  def test_each_heap_has_room_for_what_is_made_in_it
+    unless GC.respond_to?(:stat_heap) && GC.stat_heap(0).key?(:total_allocated_objects)
+      skip "this Ruby has one heap, or does not count the objects of each"
+    end
+    FILES.times { |number| File.write("#{@directory}/lib/f#{number}.rb", "\n600.times { \"\#{$x}\" }", mode: "a") }
+    collections = PROGRAM.sub("puts $places", "puts GC.count - $places").sub("GC.stat(:heap_available_slots)", "GC.count")
+    write("$x = 'x' * 50; #{collections}")
+    sleep 0.03
+    cold = places
+    Array.new(2) { places }
+    assert_operator places, :<=, cold / 3
+  end
+
   def test_where_memory_is_limited_the_heap_is_left_alone
     places
     assert_operator places({}, "ulimit -v 4000000; "), :<, FILES * OBJECTS / 2

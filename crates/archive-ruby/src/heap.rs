@@ -6,8 +6,8 @@
 //!
 //! Ruby has no call for that, so garbage objects are created while the collector is off. The next collection frees them, and the slots
 //! remain. Ruby would give back a heap that is more than two thirds empty, so one object of each page is kept until half of the boot is
-//! done. From Ruby 3.2 on there are heaps for objects of several sizes; each gets its share of all slots in the earlier boot. Does nothing
-//! if RUBY_GC_* variables are set.
+//! done. From Ruby 3.2 on there are heaps for objects of several sizes, and the one that is full first causes a collection of all. So each gets
+//! its share of the objects that the earlier boot has made. Does nothing if RUBY_GC_* variables are set.
 
 use archive::session::Session;
 use archive::{Kind, NewInput};
@@ -16,9 +16,9 @@ use rustix::process::{getrlimit, Resource};
 use crate::ruby::{Main, Protected, Ruby, Value};
 use crate::session::SESSION;
 
-/// The entry's name in the archive. Its payload consists of numbers of eight bytes: files loaded, surviving objects, and the slots of each
-/// heap.
-const NAME: &[u8] = b"heap";
+/// The entry's name in the archive. Its payload consists of numbers of eight bytes: files loaded, surviving objects, and the objects made in
+/// each heap.
+const NAME: &[u8] = b"objects of heaps";
 
 /// A boot that has loaded one file in this many is expected to load the rest, too.
 const PART: u64 = 16;
@@ -41,8 +41,10 @@ pub struct Heap {
     scope: usize,
     /// Files and objects of an earlier boot. 0: unknown.
     expected: (u64, u64),
-    /// Slots of each heap: in that boot, or at this one's last look.
-    slots: Vec<usize>,
+    /// Objects made in each heap: in that boot, or until this one's last look.
+    made: Vec<usize>,
+    /// Those of each heap that this boot has made as room.
+    room: Vec<usize>,
     /// Files of this boot.
     loaded: u64,
     /// An Array with an object in each page of the room.
@@ -69,16 +71,17 @@ impl Heap {
         let expected = session.recall(scope, NAME).and_then(|payload| {
             let (numbers, []) = payload.as_chunks::<8>() else { return None };
             let numbers: Vec<u64> = numbers.iter().map(|number| u64::from_le_bytes(*number)).collect();
-            let [files, objects, slots @ ..] = &numbers[..] else { return None };
-            let slots: Vec<usize> = slots.iter().map(|&number| number as usize).collect();
-            (slots.len() == heaps).then_some(((*files, *objects), slots))
+            let [files, objects, made @ ..] = &numbers[..] else { return None };
+            let made: Vec<usize> = made.iter().map(|&number| number as usize).collect();
+            (made.len() == heaps).then_some(((*files, *objects), made))
         });
-        let (expected, slots) = expected.unwrap_or_default();
+        let (expected, made) = expected.unwrap_or_default();
         Ok(Heap {
             heaps,
             scope,
             expected,
-            slots,
+            made,
+            room: vec![0; heaps],
             loaded: 0,
             pages: ruby.keep(ruby.array()?)?,
             forgiven: 0,
@@ -98,7 +101,7 @@ impl Heap {
             self.stayed = Some(self.old_objects(ruby)?);
             // A server that has booted may never end.
             if self.loaded.is_multiple_of(NOTED) {
-                self.slots = ruby.slots_of_heaps(self.heaps)?;
+                self.made = self.made_so_far(ruby)?;
                 SESSION.with(ruby, |session| self.record(session));
             }
         }
@@ -117,9 +120,17 @@ impl Heap {
         }
         // The other half is for objects that do not survive.
         let room = if files > 0 { 2 * objects } else { 3 * self.old_objects(ruby)? };
-        let all = self.slots.iter().sum::<usize>().max(1) as u64;
-        let parts = self.slots.iter().map(|&number| (room * number as u64 / all) as usize);
-        Ok(Some((parts.collect(), self.pages)))
+        let all = self.made.iter().sum::<usize>().max(1) as u64;
+        let parts: Vec<_> = self.made.iter().map(|&number| (room * number as u64 / all) as usize).collect();
+        let slots = ruby.slots_of_heaps(self.heaps)?;
+        self.room = parts.iter().zip(slots).map(|(part, slots)| part.saturating_sub(slots)).collect();
+        Ok(Some((parts, self.pages)))
+    }
+
+    /// Objects made in each heap so far, without those made as room.
+    fn made_so_far(&self, ruby: Main<'_>) -> Protected<Vec<usize>> {
+        let made = ruby.objects_of_heaps(self.heaps)?;
+        Ok(made.iter().zip(&self.room).map(|(made, room)| made.saturating_sub(*room)).collect())
     }
 
     /// Objects that have survived so far, without the program's data.
@@ -130,8 +141,8 @@ impl Heap {
     /// Queues the record of this boot, if it was larger than the earlier one.
     pub fn record(&self, session: &mut Session) {
         if let Some(stayed) = self.stayed {
-            let slots = self.slots.iter().map(|&number| number as u64);
-            let payload: Vec<u8> = [self.loaded, stayed].into_iter().chain(slots).flat_map(u64::to_le_bytes).collect();
+            let made = self.made.iter().map(|&number| number as u64);
+            let payload: Vec<u8> = [self.loaded, stayed].into_iter().chain(made).flat_map(u64::to_le_bytes).collect();
             session.add(self.scope, NAME.to_vec(), Vec::<NewInput>::new(), payload, false);
         }
     }

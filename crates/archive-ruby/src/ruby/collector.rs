@@ -39,14 +39,31 @@ impl<'r> Ruby<'r> {
         (0..count).map(|heap| self.slots(heap, count)).collect()
     }
 
-    fn slots(self, heap: usize, count: usize) -> Protected<usize> {
+    /// How many objects were made in each heap, of which this Ruby has `count`. Its slots if Ruby does not count them (3.1, 3.2).
+    pub fn objects_of_heaps(self, count: usize) -> Protected<Vec<usize>> {
         if count == 1 {
-            return self.gc_stat("heap_available_slots");
+            return self.slots_of_heaps(count);
         }
+        let before = self.error_info();
+        let made: Protected<_> = (0..count).map(|heap| self.heap_stat(heap, "total_allocated_objects")).collect();
+        made.or_else(|jump| {
+            self.forget(jump, before);
+            self.slots_of_heaps(count)
+        })
+    }
+
+    fn slots(self, heap: usize, count: usize) -> Protected<usize> {
+        match count {
+            1 => self.gc_stat("heap_available_slots"),
+            _ => self.heap_stat(heap, "heap_eden_slots"),
+        }
+    }
+
+    /// A number that GC.stat_heap knows of a heap.
+    fn heap_stat(self, heap: usize, key: &str) -> Protected<usize> {
         let Some(collector) = self.find_constant(self.object_class(), "GC")? else { return Ok(0) };
-        let name = self.symbol("heap_eden_slots")?;
-        let slots = self.call(collector, self.intern("stat_heap")?, &[self.number(heap), name])?;
-        Ok(self.integer(slots)? as usize)
+        let number = self.call(collector, self.intern("stat_heap")?, &[self.number(heap), self.symbol(key)?])?;
+        Ok(self.integer(number)? as usize)
     }
 
     /// Grows each heap until it has this many slots, unless the collector is off, in which case it grows anyway. Some of the new objects
