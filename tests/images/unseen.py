@@ -6,7 +6,7 @@ UNSEEN = {
 import json, os, sys, textwrap, traceback
 assert not [name for name in os.environ if name.startswith("SNAPBOOT_EXPLAIN") or name == "PYTHONPATH"], os.environ
 assert not [path for path in sys.path if "explain" in path or "/snapboot/archive/" in path], sys.path
-assert "sitecustomize" not in sys.modules
+assert "snapboot" not in str(getattr(sys.modules.get("sitecustomize"), "__file__", None))
 try:
     import missing
 except ImportError as error:

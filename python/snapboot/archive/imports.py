@@ -12,6 +12,7 @@ import _imp
 import posix
 import sys
 
+_bootstrap = _frozen_importlib  # the name in Python's own loader, since debuggers show the line that calls it
 SOURCE_LOADER = external.SourceFileLoader
 # Paths of the library relative to this folder: after `make install`, and in the build of a source tree.
 PLACES = ("/../../..", "/../../../target/release")
@@ -191,7 +192,7 @@ class Loader(SOURCE_LOADER):
             code = self.get_code(module.__name__)
             if code is None:
                 raise ImportError("cannot load module %r when get_code() returns None" % module.__name__)
-            _frozen_importlib._call_with_frames_removed(exec, code, module.__dict__)
+            _bootstrap._call_with_frames_removed(exec, code, module.__dict__)
             guard.call(importing.has_run, self.name, module)
         finally:
             guard.call(importing.end)

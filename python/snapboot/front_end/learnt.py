@@ -172,18 +172,18 @@ class Trial:
             self.found[name] = self.events[begun]
 
     @as_importlib
-    def _watched(self, name, import_):
-        """Replaces the function that finds and loads a module for an import statement."""
+    def _watched(self, name, import_, **options):
+        """Replaces the function that finds and loads a module for an import statement. options: CPython 3.15 says which are lazy."""
         if name in self.learnt.left_out or name in self.found:
             self.events.append("imports " + name)
             raise LeftOut(name)
         if name not in self.learnt.files:
-            return self._find_and_load(name, import_)
+            return self._find_and_load(name, import_, **options)
         self._look()
         self._importing.append(name)
         begun = len(self.events)
         try:
-            module = self._find_and_load(name, import_)
+            module = self._find_and_load(name, import_, **options)
             origin = getattr(getattr(module, "__spec__", None), "origin", None)
             if origin != self.learnt.files[name]:
                 self.events.append("is found in another place: %s" % origin)

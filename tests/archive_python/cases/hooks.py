@@ -33,8 +33,7 @@ def hooked(change, **options):
 
 
 WRAPPED = """
-before = spec.loader.%s
-def wrapper(*arguments):
+def wrapper(*arguments, before=spec.loader.%s):
     print(%r, *[one if type(one) is str else type(one).__name__ for one in arguments][:1])
     return before(*arguments)
 spec.loader.%s = wrapper

@@ -6,7 +6,7 @@ WORKERS = """
 import multiprocessing, sys, os
 def work(n):
     import late
-    return n * late.L, "PYTHONPATH" in os.environ, type(sys.modules.get("sitecustomize"))
+    return n * late.L, "PYTHONPATH" in os.environ, type(sys.modules.get("sitecustomize")).__name__
 if __name__ == "__main__":
     context = multiprocessing.get_context(sys.argv[1])
     with context.Pool(2) as pool: print(pool.map(work, range(4)))

@@ -63,6 +63,47 @@ def unlocking(unlock, add, is_main, clock):
     return __exit__
 
 
+def acquiring(acquire, add, is_main, clock, watch, held):
+    """Wraps the method that takes a module's lock, where `_find_and_load` calls it (CPython 3.15). held: a list, to which it adds for
+    each lock that the main thread takes the error that was being handled then, or None for a module that is already there."""
+    is_first = True
+
+    def recorded(self):
+        nonlocal is_first
+        if not is_main():
+            return acquire(self)
+        is_there = self.name in sys.modules
+        if not is_there:
+            if is_first:
+                is_first = False
+                watch()
+            add((clock(), "body", self.name))
+        try:
+            taken = acquire(self)
+        except BaseException:
+            if not is_there:
+                add((clock(), None, "failed"))
+            raise
+        held.append(None if is_there else (id(sys.exc_info()[1]),))
+        return taken
+
+    return recorded
+
+
+def releasing(release, add, is_main, clock, held):
+    """Wraps the method that releases it: the module has been loaded, or another error is being handled than when the lock was taken."""
+
+    def recorded(self):
+        try:
+            return release(self)
+        finally:
+            before = held.pop() if held and is_main() else None
+            if before is not None:
+                add((clock(), None, "" if before == (id(sys.exc_info()[1]),) else "failed"))
+
+    return recorded
+
+
 def searching(find, add, is_main, clock, spans, meet):
     """Wraps the function that looks for a module. meet: called with the position in spans, and the class of the loader."""
 
@@ -214,9 +255,14 @@ class Spans:
                 setattr(owner, name, self.recording_end(getattr(owner, name)))
             for name in ("execv", "execve"):
                 setattr(owner, name, self.recording_end(getattr(owner, name), executes=True))
-        lock = bootstrap._ModuleLockManager
-        self.wrap(lock, "__enter__", lambda *parts: locking(*parts, self.watch_imports))
-        self.wrap(lock, "__exit__", unlocking)
+        if "_ModuleLockManager" in bootstrap._find_and_load.__code__.co_names:
+            lock = bootstrap._ModuleLockManager
+            self.wrap(lock, "__enter__", lambda *parts: locking(*parts, self.watch_imports))
+            self.wrap(lock, "__exit__", unlocking)
+        else:
+            lock, held = bootstrap._ModuleLock, []
+            self.wrap(lock, "acquire", lambda *parts: acquiring(*parts, self.watch_imports, held))
+            self.wrap(lock, "release", lambda *parts: releasing(*parts, held))
 
     def watch_imports(self):
         """See watch."""
