@@ -1,4 +1,5 @@
-//! Appends to an archive: one writer at a time, at the end of the file, the head of the new segment last.
+//! Appends to an archive: one writer at a time, at the end of the file, the head of the new segment last. Decides when an archive is to be
+//! written anew (rewrite.rs does that), as `crowded?` in ruby/lib/snapboot/archive/pure/writer.rb does for plain Ruby.
 
 use std::collections::HashSet;
 use std::fs::File;

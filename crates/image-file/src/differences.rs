@@ -14,9 +14,9 @@ use inputs::environment::{self, LOCALE};
 use inputs::system::Check;
 use inputs::{directories, facts, files};
 
-pub use crate::seen::Seen;
+pub use crate::machine::Seen;
 
-use crate::seen::Machine;
+use crate::machine::Machine;
 use crate::this_process::ThisProcess;
 use crate::ImageFile;
 

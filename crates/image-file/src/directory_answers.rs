@@ -12,7 +12,7 @@ use image::{answer_kind, specification_key, AnswersReader, Directory, Listing, R
 use inputs::directories::{self, is_listed};
 use inputs::system::System;
 
-use crate::seen::{Machine, Seen};
+use crate::machine::{Machine, Seen};
 
 /// Answers of a directory, sorted by name.
 pub type DirectoryAnswers = BTreeSet<(OsString, DirectoryAnswer)>;

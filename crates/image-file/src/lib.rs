@@ -9,8 +9,8 @@ pub mod differences;
 pub mod directory_answers;
 pub mod info;
 pub mod kind;
+pub mod machine;
 pub mod rotation;
-pub mod seen;
 pub mod starts;
 pub mod this_process;
 

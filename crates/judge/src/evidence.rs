@@ -146,7 +146,8 @@ impl Reads {
         self.add_matching(patterns, environment, place.as_deref());
     }
 
-    /// Serves these other values, because a boot with them came to the same state. `boots` is its bit.
+    /// Serves these other values, because a boot with them came to the same state. `boots`: the number of that boot, as a bit (1 << number), which
+    /// shows which values were tried together.
     pub fn serve(&mut self, values: &[(&'static str, OtherValue)], boots: u32) {
         self.alternatives.extend(values.iter().map(|&(name, value)| Alternative { name, value, boots }));
         let named = values.iter().map(|(name, value)| match value {

@@ -31,7 +31,7 @@ impl Laps {
         }
     }
 
-    /// The time since then, or since the last end, is one that the thing of this number took.
+    /// Adds the time since the last `begin` or `end` to that of the directory or mapped file of this number.
     pub fn end(&mut self, number: usize) {
         if let Some(memory) = &mut self.memory {
             let now = sys::monotonic().unwrap_or(self.begun);

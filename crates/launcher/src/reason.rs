@@ -2,7 +2,7 @@
 //!
 //! The words of what is stale stand in crates/inputs beside the comparison, those of `snapboot inspect --why` too. It has a module for each kind
 //! of input, listed in differences.rs: environment.rs, facts/difference.rs, cpu.rs, directories.rs, files.rs and, for answers of shared files,
-//! lookups.rs. The launcher's other words stand where it checks: arguments and process in check.rs; the vdso in vdso.rs; age and
+//! lookups.rs. The launcher's other words stand where it checks: owner, mode, arguments and process in check.rs; the vdso in vdso.rs; age and
 //! number of thaws in rotation.rs. The front ends add theirs where they call `fall_back`. fallback.rs says the reason. For a damaged image,
 //! the words are in crates/image error.rs; for what only a start or `snapboot verify` sees of damage, in memory.rs, restore.rs and crates/cli
 //! verify.rs.

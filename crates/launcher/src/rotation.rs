@@ -27,7 +27,7 @@ pub fn check_age(settings: &Settings, is_of_store: bool) -> Result<(), Reason> {
     }
 }
 
-/// Counts this thaw in IMAGE.thaws, if there is a limit. `image_id` tells whether that is this image's.
+/// Counts this thaw in IMAGE.thaws, if there is a limit. `image_id` tells whether that file belongs to this image.
 pub fn count_thaw(settings: &Settings, image: Fd, image_id: u64) -> Result<(), Reason> {
     match settings.max_thaws {
         0 => Ok(()),

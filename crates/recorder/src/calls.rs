@@ -1,5 +1,5 @@
-//! The system calls that take file names, and the meaning of their arguments. The list of calls depends on the
-//! architecture. Also the system calls that set attributes of the process which the kernel does not report, or after
+//! How system calls take file names: the shapes of their arguments. Which calls are recorded is listed for each
+//! architecture, by TABLE in `arch`. Also the system calls that set attributes of the process which the kernel does not report, or after
 //! which the process cannot report its own accesses.
 
 use libc::{

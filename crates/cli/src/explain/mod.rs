@@ -2,8 +2,8 @@
 
 mod advice;
 mod archived;
+mod compared_start;
 mod folder;
-mod one;
 mod rows;
 mod same;
 mod show;
@@ -120,7 +120,7 @@ fn as_they_are(commands: &[&[OsString]], arguments: &Explain, spinner: &Spinner)
     for (place, words) in commands.iter().enumerate() {
         // One kind applies to both.
         let kind = arguments.start.get(place).or(arguments.start.last()).copied();
-        starts.push(one::start(words, kind, arguments, spinner)?);
+        starts.push(compared_start::start(words, kind, arguments, spinner)?);
     }
     if let [first, second] = starts.as_mut_slice() {
         first.title = format!("A, {}", first.title);

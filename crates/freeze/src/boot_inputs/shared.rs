@@ -12,7 +12,7 @@ use recorder::{Accesses, Identity, State, LOADER_CACHE};
 /// A look-up in such a file: kind, text, and digest of the answer.
 pub type Lookup = (u32, Vec<u8>, [u8; 16]);
 
-/// The file in which look-ups were made without an open of the boot's own. It may be missing.
+/// glibc's archive of locales, if the boot looked something up in it without opening it: the freezer answers such look-ups. It may be missing.
 pub fn beside(accesses: &Accesses) -> Option<(PathBuf, Identity)> {
     let path = Path::new(lookups::LOCALE_ARCHIVE);
     let access = accesses.places.get(path).filter(|access| !access.read_whole && !access.lookups.is_empty())?;

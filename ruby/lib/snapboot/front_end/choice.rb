@@ -10,7 +10,7 @@ class Choice
 
   # What such a file may mention of the terminal in the lines that choose, and nowhere else.
   TERMINAL = /\b(?:tty\?|isatty\b|winsize\b)/
-  # Other ways to take a value from whoever has it, and to give it one.
+  # Methods besides the accessors by which a program can read or set the value.
   TAKERS = %i[instance_variable_get dup clone].freeze
   SETTERS = %i[instance_variable_set].freeze
 
