@@ -44,7 +44,7 @@ pub use tables::{Entry, Rows, Section, Tables, Trailer};
 pub use text::Text;
 
 /// The version of this format. A launcher thaws only images of its own version.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Memory and file offsets are multiples of this (bytes). Linux on x86-64 has no other base page size.
 pub const PAGE: u64 = 4096;

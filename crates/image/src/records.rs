@@ -225,6 +225,27 @@ impl CpuLeaf {
 }
 
 record! {
+    /// Words in which a library keeps what the CPU can do, for a level ([`CpuLeaf`]). A thaw lets the library's own
+    /// function fill them for the CPU that is there.
+    pub struct Capabilities {
+        /// Address of the words, 32 bits each.
+        pub words: u64,
+        /// How many bytes the function may write there; a thaw restores them if their content makes no sense.
+        pub size: u64,
+        /// Address of the function. It gets the address of the words, stores the third and all that follow, and returns
+        /// the first two.
+        pub function: u64,
+        /// Bits of the first two words that the library sets itself.
+        pub always: u64,
+    }
+}
+
+impl Capabilities {
+    /// The least and the greatest size of the words (bytes).
+    pub const SIZES: (u64, u64) = (16, 64);
+}
+
+record! {
     /// How a thaw checks the image.
     pub struct Settings {
         /// One of [`policy`].

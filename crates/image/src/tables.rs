@@ -59,11 +59,13 @@ pub enum Section {
     Trained = 22,
     /// [`crate::Alternative`] rows.
     Alternatives = 23,
+    /// [`crate::Capabilities`] rows.
+    Capabilities = 24,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 23] = [
+    pub const ALL: [Section; 24] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -87,6 +89,7 @@ impl Section {
         Section::Lookups,
         Section::Trained,
         Section::Alternatives,
+        Section::Capabilities,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -115,6 +118,7 @@ impl Section {
             Section::Lookups => "lookups",
             Section::Trained => "trained",
             Section::Alternatives => "alternatives",
+            Section::Capabilities => "capabilities",
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::arch::Registers;
 use crate::{
-    directory_flag, mapping_kind, policy, reserved, settings_flag, trained_kind, CpuLeaf, Descriptor, Directory, Error,
-    FileLookup, Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables, TouchedRange,
-    TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    directory_flag, mapping_kind, policy, reserved, settings_flag, trained_kind, Capabilities, CpuLeaf, Descriptor,
+    Directory, Error, FileLookup, Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables,
+    TouchedRange, TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 /// End of the address space of an x86-64 process with four-level page tables.
@@ -36,6 +36,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     }
     for place in needed {
         place.check()?;
+    }
+    for row in tables.rows::<Capabilities>(Section::Capabilities)? {
+        check_capabilities(&row, tables)?;
     }
     for descriptor in tables.rows::<Descriptor>(Section::Descriptors)? {
         // 0 to 2 belong to the new process.
@@ -107,6 +110,21 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     Ok(())
 }
 
+fn check_capabilities(row: &Capabilities, tables: &Tables<'_>) -> Result<(), Error> {
+    let (least, most) = Capabilities::SIZES;
+    if row.size < least || row.size > most || !row.size.is_multiple_of(4) {
+        return Err(Error::OutOfRange { what: "the size of the words about the CPU", value: row.size });
+    }
+    let mut needed = [
+        Needed::range("the words about the CPU", row.words, row.size, WRITE),
+        Needed::range("the function for the words about the CPU", row.function, 1, EXECUTE),
+    ];
+    for mapping in tables.rows::<Mapping>(Section::Mappings)? {
+        needed.iter_mut().for_each(|place| place.look_at(&mapping));
+    }
+    needed.into_iter().try_for_each(Needed::check)
+}
+
 /// A range of memory that the launcher or the kernel uses before the frozen process does. If it were unmapped, the
 /// launcher would crash instead of falling back.
 struct Needed {
@@ -118,12 +136,14 @@ struct Needed {
 }
 
 impl Needed {
+    fn range(what: &'static str, start: u64, size: u64, protection: u32) -> Needed {
+        // Nothing replaces an empty range.
+        let end = if size == 0 { 0 } else { start.saturating_add(size) };
+        Needed { what, start, end, protection, found: size == 0 }
+    }
+
     fn ranges(process: &Process, registers: &Registers) -> [Needed; 5] {
-        let place = |what, start: u64, size: u64, protection| {
-            // Nothing replaces an empty range.
-            let end = if size == 0 { 0 } else { start.saturating_add(size) };
-            Needed { what, start, end, protection, found: size == 0 }
-        };
+        let place = Needed::range;
         // The launcher rewrites argv where the kernel put it: before the strings, unless these were moved.
         let strings = process.arg_start..process.env_end;
         let argv = process.start_stack..process.stack_end;

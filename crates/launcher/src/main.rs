@@ -17,6 +17,7 @@
 
 mod arch;
 mod argument_block;
+mod capabilities;
 mod check;
 mod content;
 mod facts;
@@ -99,6 +100,7 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     steps.have_checked(core::mem::take(&mut files.laps), is_beside);
     check::last(&frozen, block)?;
     files.freshness.remember();
+    capabilities::renew(&frozen)?;
     steps.next("launcher restoring the kernel's state");
     restore::go_on(&frozen, &vdso, block, &mut steps)
 }

@@ -16,7 +16,9 @@ use std::sync::OnceLock;
 use runtime::Language;
 
 pub use own::{files as own_files, load as load_own};
-pub use rules::{Application, Cpu, Here, LatePlugins, Program, Read, ReadOf, Recipe, Remedy, Rules, Variables};
+pub use rules::{
+    Application, Cpu, CpuWords, Here, LatePlugins, Program, Read, ReadOf, Recipe, Remedy, Rules, Variables,
+};
 
 /// A folder's name and its files: `recipe.toml`, `python.py`, `ruby.rb`.
 type Files<'a> = (&'a str, Option<&'a str>, Option<&'a str>, Option<&'a str>);

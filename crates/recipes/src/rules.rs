@@ -214,6 +214,28 @@ pub struct Cpu {
     pub v3: String,
     /// Its value for x86-64-v4.
     pub v4: String,
+    /// The words in which the library keeps the CPU's features. A thaw renews them.
+    pub words: Option<CpuWords>,
+}
+
+/// Words of 32 bits in which a library keeps the CPU's features, and from which it picks instructions at each use.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuWords {
+    /// How the code of the library's function begins that fills the words. It gets their address, stores the third and
+    /// all that follow, and returns the first two; it uses nothing but the CPU.
+    #[serde(deserialize_with = "code")]
+    pub function: Vec<u8>,
+    /// The number of words that the function may write.
+    pub count: u32,
+    /// Bits that the library adds to the first two words.
+    pub always: u64,
+    /// The first four words with the variable's value for x86-64-v2.
+    pub v2: [u32; 4],
+    /// The same for x86-64-v3.
+    pub v3: [u32; 4],
+    /// The same for x86-64-v4.
+    pub v4: [u32; 4],
 }
 
 /// Plugins that a program must load itself; it complains at each start if they were loaded before.
@@ -297,6 +319,20 @@ impl Cpu {
     }
 }
 
+impl CpuWords {
+    /// The first four words as they lie in memory after a boot for a level.
+    pub fn bytes(&self, level: Level) -> [u8; 16] {
+        let words = match level {
+            Level::V2 => self.v2,
+            Level::V3 => self.v3,
+            Level::V4 => self.v4,
+        };
+        let mut bytes = [0; 16];
+        bytes.chunks_exact_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+        bytes
+    }
+}
+
 impl TryFrom<ReadKeys> for Read {
     type Error = Contradiction;
 
@@ -330,6 +366,20 @@ fn language<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<
     }
 }
 
+/// Bytes of machine code, each as two hexadecimal digits.
+fn code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+    /// Fewer bytes may be in a library by chance.
+    const LEAST: usize = 16;
+    let text = String::deserialize(deserializer)?;
+    let bytes = text.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).ok().filter(|_| byte.len() == 2));
+    let bytes: Option<Vec<u8>> = bytes.collect();
+    bytes.filter(|bytes| bytes.len() >= LEAST).ok_or_else(|| {
+        serde::de::Error::custom(format!(
+            "expected at least {LEAST} bytes such as `0f a2`, two digits each, found `{text}`"
+        ))
+    })
+}
+
 /// The number of the line that contains a byte of a text, from 1.
 fn line(text: &str, byte: usize) -> usize {
     text.get(..byte).unwrap_or_default().matches('\n').count() + 1
@@ -356,6 +406,9 @@ mod tests {
         assert!(read("fact = 'weather'").contains("no fact \"weather\""));
         assert!(read("fact = 'cwd'\nguards = ['x']").contains("`guards` belongs to `at_start`"));
         assert!(mistake("name = 'a'\n[[reads]]\nreader = '/a.rb'\nfact = 'cwd'").contains("missing field `language`"));
+        let words =
+            "[[cpu]]\nvariable = 'a'\nlibraries = []\nv2 = ''\nv3 = ''\nv4 = ''\n[cpu.words]\nfunction = '0f a'";
+        assert!(mistake(&format!("name = 'a'\n{words}")).contains("expected at least 16 bytes such as `0f a2`"));
         let application = "[application]\nscript = 'a'\npreload = []\ntext = '('";
         assert!(
             mistake(&format!("name = 'a'\nlanguage = 'ruby'\n{application}")).starts_with("6: this is not a regular")

@@ -6,20 +6,19 @@
 //! LD_BIND_NOW), and descriptors of thread-local memory (TLSDESC) since glibc 2.40: v3 and v4 refuse a library that has
 //! these. For v2 glibc does not use XSAVE.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 
 use failure::{Failure, Result};
-use image::{mapping_kind, MappedFile, Mapping, Section, Tables};
 use inputs::cpu::Level;
 use memchr::memmem::{find, find_iter};
 use object::elf::R_X86_64_TLSDESC;
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, RelocationFlags};
 
+use super::capabilities::Renewed;
+use super::libraries::Library;
 use crate::request::Cpu;
 
 /// The C library, by the prefix of its loader's name; it honours a variable, too.
@@ -32,19 +31,22 @@ const XGETBV: &[u8] = b"\x0f\x01\xd0";
 const NEAR: usize = 256;
 
 /// Refuses a frozen process whose libraries have selected instructions by themselves, or measured the space for
-/// registers.
-pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
+/// registers. `renewed`: code that asks the CPU again at each thaw does not count.
+pub fn check_libraries(libraries: &[Library], renewed: &[Renewed], level: Level) -> Result<()> {
     let word = Cpu::Level(level).word();
     let (mut asking, mut measuring) = (BTreeSet::new(), BTreeSet::new());
-    for (path, code) in libraries(dumped)? {
+    for library in libraries {
+        let Library { path, file, code } = library;
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let file = trust::look::read(&path).map_err(|error| Failure::io("read", &path, &error))?;
-        let mut code = code.into_iter().filter_map(|part| file.get(part.start..part.end.min(file.len())));
         let mut heeding = recipes::cpu().flat_map(|cpu| &cpu.libraries).map(String::as_str).chain([LOADER]);
-        if !heeding.any(|start| name.starts_with(start.as_bytes())) && code.any(asks_the_cpu) {
+        let known: Vec<_> =
+            renewed.iter().filter(|words| words.library == *path).map(|words| words.function.clone()).collect();
+        if !heeding.any(|start| name.starts_with(start.as_bytes()))
+            && code.iter().any(|(part, _)| asks_the_cpu(file, part, &known))
+        {
             asking.insert(path.display().to_string());
         }
-        if level != Level::V2 && has_tls_descriptors(&file) {
+        if level != Level::V2 && has_tls_descriptors(file) {
             measuring.insert(path.display().to_string());
         }
     }
@@ -66,22 +68,6 @@ pub fn check_libraries(dumped: &Tables<'_>, level: Level) -> Result<()> {
     Ok(())
 }
 
-/// Files whose code is mapped, and the mapped ranges in them.
-fn libraries(dumped: &Tables<'_>) -> Result<BTreeMap<PathBuf, Vec<Range<usize>>>> {
-    const EXECUTE: u32 = 4;
-    let files = dumped.rows::<MappedFile>(Section::Files)?;
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    let code = |row: &Mapping| row.kind == mapping_kind::FILE && row.protection & EXECUTE != 0;
-    for row in dumped.rows::<Mapping>(Section::Mappings)?.filter(code) {
-        if let Some(file) = files.get(row.file as usize) {
-            let path = PathBuf::from(OsStr::from_bytes(dumped.text(file.path)?));
-            let start = row.offset as usize;
-            found.entry(path).or_default().push(start..start + (row.end - row.start) as usize);
-        }
-    }
-    Ok(found)
-}
-
 /// Whether a library has thread-local variables that the loader resolves through descriptors.
 fn has_tls_descriptors(file: &[u8]) -> bool {
     let Ok(elf) = ElfFile64::<Endianness>::parse(file) else { return false };
@@ -89,8 +75,10 @@ fn has_tls_descriptors(file: &[u8]) -> bool {
     relocations.any(|(_, relocation)| relocation.flags() == RelocationFlags::Elf { r_type: R_X86_64_TLSDESC })
 }
 
-fn asks_the_cpu(code: &[u8]) -> bool {
-    find_iter(code, XGETBV).any(|at| {
+/// Whether code in this part of a file asks the CPU, outside of functions that are `known`.
+fn asks_the_cpu(file: &[u8], part: &Range<usize>, known: &[Range<usize>]) -> bool {
+    let code = &file[part.clone()];
+    find_iter(code, XGETBV).filter(|at| !known.iter().any(|function| function.contains(&(part.start + at)))).any(|at| {
         let end = code.len().min(at + NEAR);
         find(&code[at.saturating_sub(NEAR)..end], CPUID).is_some()
     })
@@ -102,9 +90,12 @@ mod tests {
 
     #[test]
     fn who_wants_avx_asks_with_both_instructions_in_one_place() {
+        let asks = |code: &[u8], known: &[Range<usize>]| asks_the_cpu(code, &(0..code.len()), known);
         let code = |distance: usize| [CPUID, &vec![0x90; distance], XGETBV, &[0x90; 1000]].concat();
-        assert!(asks_the_cpu(&code(100)) && !asks_the_cpu(&code(300)));
-        assert!(asks_the_cpu(&[XGETBV, CPUID].concat()));
-        assert!(!asks_the_cpu(&[0x90; 5000]) && !asks_the_cpu(CPUID) && !asks_the_cpu(b""));
+        assert!(asks(&code(100), &[]) && !asks(&code(300), &[]));
+        assert!(asks(&[XGETBV, CPUID].concat(), &[]));
+        assert!(!asks(&[0x90; 5000], &[]) && !asks(CPUID, &[]) && !asks(b"", &[]));
+        let known = 100..500;
+        assert!(!asks(&code(100), std::slice::from_ref(&known)) && asks(&[code(100), code(100)].concat(), &[known]));
     }
 }

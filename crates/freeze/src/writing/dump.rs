@@ -36,6 +36,11 @@ impl Dump {
         Ok(Tables::parse_unchecked_sum(&self.tables)?)
     }
 
+    /// Bytes of the file.
+    pub fn bytes(&self, offset: u64, size: u64) -> io::Result<Vec<u8>> {
+        read_at(&File::open(&self.path)?, offset, size)
+    }
+
     /// The files that the freezer recorded as mapped.
     pub fn mapped_files(&self) -> Result<Vec<(PathBuf, Identity)>> {
         let dumped = self.tables()?;

@@ -4,8 +4,10 @@
 //! [`Rehearsable`] is a completed dump, [`Variant`] its place in the final file, [`Draft`] the whole file that is not in
 //! place yet, [`Verified`] one whose first start was tried, and [`Published`] the image.
 
+mod capabilities;
 mod cpu_libraries;
 mod dump;
+mod libraries;
 mod page_order;
 mod permissions;
 mod traces;
@@ -118,7 +120,7 @@ impl Rehearsable {
         let path = dump.path.clone();
         let cannot = |error: io::Error| Failure::io("write", &path, &error);
         let dumped = dump.tables()?;
-        let (tables, answers) = variant_tables::complete(&dumped, kernel_files, contents)?;
+        let (tables, answers) = variant_tables::complete(dump, &dumped, kernel_files, contents)?;
         let trailer = &dump.trailer;
         let mut head = Head {
             pages_offset: trailer.pages_offset,

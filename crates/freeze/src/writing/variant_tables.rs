@@ -17,7 +17,10 @@ use judge::environment_inputs::EnvironmentInputs;
 use judge::reads::Reads;
 use runtime::terminal::Terminal;
 
+use super::capabilities;
 use super::cpu_libraries::check_libraries;
+use super::dump::Dump;
+use super::libraries::Library;
 use crate::boot_inputs::kernel_files::KernelFiles;
 use crate::boot_inputs::Inputs;
 use crate::program::Program;
@@ -45,6 +48,7 @@ pub struct Contents<'a> {
 
 /// Combines the freezer's tables with the command's, and writes the answers of directories.
 pub fn complete(
+    dump: &Dump,
     dumped: &Tables<'_>,
     kernel_files: &KernelFiles,
     parts: &Contents<'_>,
@@ -54,8 +58,11 @@ pub fn complete(
     process.comm = comm(parts.program.executed.file_name().unwrap_or_default());
     tables.replace(Section::Process, &process);
     if let Cpu::Level(level) = parts.request.cpu {
-        check_libraries(dumped, level)?;
+        let libraries = Library::all(dumped)?;
+        let renewed = capabilities::find(dump, &libraries, level)?;
+        check_libraries(&libraries, &renewed, level)?;
         tables.replace_all(Section::Cpu, &level.features().collect::<Vec<_>>());
+        renewed.iter().for_each(|words| tables.push(Section::Capabilities, &words.row));
     }
     let answers = parts.inputs.write(dumped, &mut tables)?;
     tables.push(Section::Settings, &settings(parts));

@@ -2,9 +2,10 @@
 
 use image::arch::Registers;
 use image::{
-    descriptor_kind, lookup_kind, mapping_kind, process_flag, Alternative, CpuLeaf, Descriptor, Directory, FileLookup,
-    Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record, Section, Settings,
-    SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE, VARIANTS_OFFSET,
+    descriptor_kind, lookup_kind, mapping_kind, process_flag, Alternative, Capabilities, CpuLeaf, Descriptor,
+    Directory, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
+    Section, Settings, SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE,
+    VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -96,6 +97,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Lookups => (FileLookup::FIELDS, FileLookup::SIZE),
             Section::Trained => (TrainedStart::FIELDS, TrainedStart::SIZE),
             Section::Alternatives => (Alternative::FIELDS, Alternative::SIZE),
+            Section::Capabilities => (Capabilities::FIELDS, Capabilities::SIZE),
             Section::Strings | Section::Info | Section::Auxv => continue,
         };
         let part = tables.bytes(section);
@@ -183,6 +185,8 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
         tables.push(Section::Trained, &TrainedStart { argument: name, kind: number % 3, hot: 1 });
         tables.push(Section::Alternatives, &Alternative { name, value: [9; 16], kind: number % 3, boots: 1 });
+        let words = Capabilities { words: STACK + 512 + index * 64, size: 40, function: 0x40_1000, always: 1024 };
+        tables.push(Section::Capabilities, &words);
     }
     if count > 0 {
         tables.push(

@@ -52,6 +52,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<StartsHead>(),
         row::<Variable>(),
         row::<Alternative>(),
+        row::<Capabilities>(),
         row::<HostFact>(),
         row::<Item>(),
         row::<arch::Registers>(),

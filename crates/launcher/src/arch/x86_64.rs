@@ -147,6 +147,15 @@ pub unsafe fn jump(registers: &Registers, handover: u64) -> ! {
     }
 }
 
+/// Calls a function that takes one argument and returns a word.
+///
+/// # Safety
+/// There is such a function at this address, and the call is sound.
+pub unsafe fn call(function: u64, argument: u64) -> u64 {
+    // SAFETY: passed on to the caller. The function keeps to the System V ABI.
+    unsafe { core::mem::transmute::<usize, extern "C" fn(u64) -> u64>(function as usize)(argument) }
+}
+
 /// Ends the process with SIGILL.
 pub fn trap() -> ! {
     // SAFETY: ud2 only raises the signal.
