@@ -3,6 +3,7 @@
 There is one CPU here, so it is the image that says that it comes from another one.
 """
 
+import json
 import subprocess
 
 import pytest
@@ -173,13 +174,14 @@ def test_numpy_and_openblas_keep_to_the_baseline(tmp_path):
     image, quiet = tmp_path / "numpy.img", [python, "-W", "error"]
     result = support.freeze(image, quiet, "--preload", "numpy", "--cpu", "baseline")
     assert result.status == 0 and result.err == "", "numpy warns of names that its version does not know"
-    result = support.thawed([image, "-c", code])
+    result = support.thawed([for_lower_cpus(image, tmp_path / "lower.img"), "-c", code])
     assert result.out == "True False\nNehalem 125000.0\n", result
     script = tmp_path / "script.py"
     script.write_text(code + "import warnings\nprint([one for one in warnings.filters if 'snapboot' in repr(one)])\n")
     support.frozen(image, [*quiet, script], "--cpu", "baseline")
     expected = "True False\nNehalem 125000.0\n[]\n"
-    assert support.thawed([image]).out == expected, "what the script imports first is in the image as well"
+    lower = for_lower_cpus(image, tmp_path / "lower.img")
+    assert support.thawed([lower]).out == expected, "what the script imports first is in the image as well"
 
 
 def test_an_image_for_the_baseline_asks_for_nothing_else(baseline_image, tmp_path):
@@ -202,6 +204,17 @@ def has(level):
     return f"x86-64-{level} (supported" in loader.stdout
 
 
+# The core that OpenBLAS has chosen.
+CORE = """
+import ctypes, numpy, re
+library = ctypes.CDLL(re.search(r'/\\S*/lib[^/]*openblas\\S*', open('/proc/self/maps').read()).group())
+name, = [name for name in ('scipy_openblas_get_corename64_', 'openblas_get_corename64_') if hasattr(library, name)]
+ask = getattr(library, name)
+ask.restype = ctypes.c_char_p
+print(ask().decode())
+"""
+
+
 # For each level: the leaves that an image compares, the core that OpenBLAS chooses, features of which numpy uses one, and how the
 # names of those begin that it does not use.
 LEVELS = {
@@ -222,8 +235,26 @@ def level_image(request, open_directory):
     return level, support.frozen(open_directory / f"{level}.img", [python], "--preload", "numpy,ssl,hashlib", "--cpu", level)
 
 
-def test_an_image_for_a_level_keeps_to_it(level_image):
+def on_higher_level(image):
+    """How many processes of an image are for CPUs of a higher level."""
+    return json.loads(support.run([support.SNAPBOOT, "inspect", "--json", image], log=False).out)["on_higher_level"]
+
+
+def for_lower_cpus(image, path):
+    """The image as it is on a CPU of its own level: its first process wants a CPU without AVX-512 if it is for a higher level."""
+    return flipped(image, path, 7, "ebx", 16)[0] if on_higher_level(image) else image
+
+
+@pytest.fixture(scope="module")
+def kept_image(level_image, open_directory):
+    """A level, and an image of numpy as it is on CPUs of this level."""
     level, image = level_image
+    return level, for_lower_cpus(image, open_directory / f"{level}-lower.img")
+
+
+@pytest.mark.fault("a CPU of the level of an image that was made on one of a higher level", "the image is used")
+def test_an_image_for_a_level_keeps_to_it(kept_image):
+    level, image = kept_image
     leaves, core, usual, never = LEVELS[level]
     file = ImageFile(support.read(image))
     assert [file.get("CpuLeaf", "leaf", row) for row in file.rows("cpu")] == leaves
@@ -244,8 +275,21 @@ def test_an_image_for_a_level_keeps_to_it(level_image):
     assert support.thawed([image, "-c", code]).out == f"{core} True False\n125000.0 ca978112\n"
 
 
-def test_the_c_library_keeps_to_a_level_and_openssl_does_not(level_image):
+def test_a_start_takes_the_process_for_the_best_level_of_its_cpu(level_image):
+    """numpy and OpenBLAS pick once, so an image for v3 that is made on a CPU with v4 holds a process for each."""
     level, image = level_image
+    count = int(level == "v3" and has("v4"))
+    assert on_higher_level(image) == count and why(image) == (0, [])
+    core = "SkylakeX" if count else LEVELS[level][1]
+    assert support.thawed([image, "-c", CORE]).out == f"{core}\n"
+
+
+def test_a_program_without_such_a_library_has_one_process(baseline_image):
+    assert on_higher_level(baseline_image) == 0
+
+
+def test_the_c_library_keeps_to_a_level_and_openssl_does_not(kept_image):
+    level, image = kept_image
     _, ebx = active([image])
     avx2, avx512f = 1 << 5, 1 << 16
     assert ebx & avx2 and bool(ebx & avx512f) == (level == "v4"), hex(ebx)

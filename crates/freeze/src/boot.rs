@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use image_file::info::LeftOut;
 use inputs::attributes::Attribute;
+use inputs::cpu::Level;
 use judge::reads::Reads;
 use recorder::Accesses;
 use runtime::terminal::Terminal;
@@ -90,6 +91,15 @@ pub struct StartKind {
     pub terminal: Option<Terminal>,
     /// Variables whose values differ from this process'; None unsets a variable.
     pub variables: Vec<(OsString, Option<OsString>)>,
+    /// The level of their CPU, if the image is for a lower one.
+    pub level: Option<Level>,
+}
+
+impl StartKind {
+    /// Whether these are starts like `other` but for the CPU.
+    pub fn is_like(&self, other: &StartKind) -> bool {
+        self.terminal == other.terminal && self.variables == other.variables
+    }
 }
 
 /// The pages that a thawed process has used.

@@ -43,6 +43,8 @@ pub struct Written {
     pub at_terminals: u32,
     /// How many of them are for starts in the locale C if the others are for UTF-8, or the other way round.
     pub in_other_locale: u32,
+    /// How many of them are for CPUs of a higher level than the image.
+    pub on_higher_level: u32,
     /// How many files were loaded.
     pub loaded: usize,
     /// What was preloaded, as named by the user or a recipe.

@@ -18,6 +18,7 @@ use std::time::Instant;
 use failure::Failure;
 use image::MAX_VARIANTS;
 use image_file::{rotation, starts};
+use inputs::cpu::Level;
 use inputs::environment::LocaleText;
 use inputs::facts::fact_kind;
 use judge::depends;
@@ -42,7 +43,7 @@ use crate::profile::Profile;
 use crate::program::Program;
 use crate::programs::{self, BootRequest, Freeze};
 use crate::progress::{Progress, Step};
-use crate::request::FreezeRequest;
+use crate::request::{Cpu, FreezeRequest};
 use crate::writing::{self, Contents, Draft, Dump, Rehearsable};
 
 const SHARED_LAYOUT: &str =
@@ -115,6 +116,8 @@ struct Attempt<'a> {
 struct Variant {
     kind: StartKind,
     report: Report,
+    /// Whether a library of the process has picked instructions for good.
+    has_picked: bool,
     /// Whether it compares the form of secrets.
     compares_forms: bool,
     written: writing::Variant,
@@ -176,12 +179,13 @@ impl Pipeline<'_> {
         let dir = attempt.freeze.dir;
         self.check_places()?;
         let mut made = Made::default();
-        let kind = StartKind { terminal: attempt.freeze.terminal(), variables: Vec::new() };
+        let kind = StartKind { terminal: attempt.freeze.terminal(), variables: Vec::new(), level: None };
         for _ in 0..request.variants {
             self.add_variant(attempt, &kind, environment, &mut made)?;
         }
         self.add_other_terminal(attempt, environment, &mut made)?;
         self.add_other_locale(attempt, environment, &kind, &mut made)?;
+        self.add_higher_level(attempt, environment, &kind, &mut made)?;
         let Made { variants, mut warnings } = made;
         let written: Vec<&writing::Variant> = variants.iter().map(|variant| &variant.written).collect();
         let kinds: Vec<StartKind> = variants.iter().map(|variant| variant.kind.clone()).collect();
@@ -203,6 +207,7 @@ impl Pipeline<'_> {
         let report = variants.into_iter().next().map(|first| first.report).unwrap_or_default();
         let differing = |is: &dyn Fn(&StartKind) -> bool| kinds.iter().filter(|kind| is(kind)).count() as u32;
         let at_terminals = differing(&|kind| kind.terminal != kinds[0].terminal);
+        let on_higher_level = differing(&|kind| kind.level.is_some());
         let in_other_locale = differing(&|kind| kind.variables != kinds[0].variables);
         let mut reads = report.reads;
         if at_terminals > 0 {
@@ -220,6 +225,7 @@ impl Pipeline<'_> {
             variants: count,
             at_terminals,
             in_other_locale,
+            on_higher_level,
             loaded: report.loaded.len(),
             depends: depends::all(environment, &reads, &report.compared, !report.preloaded.is_empty()),
             preloaded: report.preloaded,
@@ -244,7 +250,7 @@ impl Pipeline<'_> {
             return Ok(());
         }
         let Some(terminal) = Terminal::for_programs() else { return Ok(()) };
-        let kind = StartKind { terminal: Some(terminal), variables: Vec::new() };
+        let kind = StartKind { terminal: Some(terminal), variables: Vec::new(), level: None };
         self.add_kind(attempt, &kind, environment, made, "at a terminal")
     }
 
@@ -274,6 +280,28 @@ impl Pipeline<'_> {
         self.add_kind(attempt, &StartKind { variables, ..kind.clone() }, &environment, made, which)
     }
 
+    /// Adds as many variants for the highest level of this CPU, if the image is for a lower one and in no store, and a
+    /// library has picked instructions for good. Only for starts like the freeze itself: others keep to the lower level.
+    fn add_higher_level(
+        &self,
+        attempt: &Attempt<'_>,
+        environment: &Environment,
+        kind: &StartKind,
+        made: &mut Made,
+    ) -> Result<()> {
+        let Cpu::Level(lower) = self.request.cpu else { return Ok(()) };
+        let has_picked = made.variants.first().is_some_and(|first| first.has_picked);
+        let Some(level) = Level::highest().filter(|&level| level > lower && has_picked) else { return Ok(()) };
+        if !self.may_have_another_kind(made) {
+            return Ok(());
+        }
+        let Ok(environment) = programs::for_level(environment.clone(), &self.program.runtime.program, level) else {
+            return Ok(());
+        };
+        let kind = StartKind { level: Some(level), ..kind.clone() };
+        self.add_kind(attempt, &kind, &environment, made, &format!("on a CPU of level {}", Cpu::Level(level).word()))
+    }
+
     /// Whether the image may have variants for one more kind of starts. A store has separate images for these.
     fn may_have_another_kind(&self, made: &Made) -> bool {
         self.request.store.is_none() && made.variants.len() as u32 + self.request.variants <= MAX_VARIANTS
@@ -294,7 +322,10 @@ impl Pipeline<'_> {
                 Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
                 Err(why) => {
                     self.interrupt.check()?;
-                    made.warnings.push(format!("a start {which} is an ordinary one: {why}"));
+                    made.warnings.push(match kind.level {
+                        None => format!("a start {which} is an ordinary one: {why}"),
+                        Some(_) => format!("a start {which} keeps to the level of the image: {why}"),
+                    });
                     break;
                 }
             }
@@ -403,6 +434,7 @@ impl Pipeline<'_> {
         };
         let dump = Dump::read(freeze.dir.file("image"))?;
         let written: Vec<&writing::Variant> = before.iter().map(|variant| &variant.written).collect();
+        let has_picked = writing::has_picked_once(&dump)?;
         let readers = writing::readers(&dump, &accesses, &ignored, &written)?;
         let inputs = Inputs::record(&booted, dump.mapped_files()?)?;
         let kernel_files = KernelFiles::classify(&accesses);
@@ -412,6 +444,7 @@ impl Pipeline<'_> {
             environment,
             reads: &report.reads,
             inputs: &inputs,
+            cpu: kind.level.map_or(request.cpu, Cpu::Level),
             terminal: kind.terminal,
             max_age: lacks.max_age(request),
             guards: &guards,
@@ -424,7 +457,7 @@ impl Pipeline<'_> {
             image = image.with_kernel_files(&contents, &kernel_files)?;
         }
         let mut runs = Vec::new();
-        if before.first().is_none_or(|first| first.kind == *kind) && !profile.runs.is_empty() {
+        if before.first().is_none_or(|first| first.kind.is_like(kind)) && !profile.runs.is_empty() {
             image.make_usable(&contents)?;
             let made = programs::run_from(&freeze, profile, image.path(), &image.mappings);
             rotation::remove_counter(image.path());
@@ -433,7 +466,7 @@ impl Pipeline<'_> {
         let written = image.append(freeze.dir, written.last().copied(), &used, &runs, inputs)?;
         interrupt.check()?;
         report.warnings.extend(late_plugins::warnings(&report.loaded).collect::<Vec<_>>());
-        Ok((Variant { kind: kind.clone(), report, compares_forms, written }, accesses.hidden))
+        Ok((Variant { kind: kind.clone(), report, has_picked, compares_forms, written }, accesses.hidden))
     }
 
     /// Fails if the folder of a store's image was removed meanwhile: then nobody wants the image. Also if the directory

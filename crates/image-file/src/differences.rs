@@ -34,7 +34,9 @@ pub enum Subject {
     Fact(String),
     /// A fact about the terminal, by its name.
     Terminal(String),
-    /// The CPU, the kernel, or one of a file's or directory's many answers.
+    /// The CPU.
+    Cpu,
+    /// The kernel, or one of a file's or directory's many answers.
     Other,
 }
 
@@ -51,7 +53,8 @@ impl Subject {
                 kind if facts::is_of_terminal(kind) => Subject::Terminal(facts::name(kind, fact.of).to_owned()),
                 kind => Subject::Fact(facts::name(kind, fact.of).to_owned()),
             },
-            Difference::Cpu(_) | Difference::File(files::Difference::Answer { .. }) => Subject::Other,
+            Difference::Cpu(_) => Subject::Cpu,
+            Difference::File(files::Difference::Answer { .. }) => Subject::Other,
             Difference::Directory(directories::Difference::Answer { answer, .. }) if image::is_list(answer.kind) => {
                 Subject::Other
             }
@@ -68,7 +71,7 @@ impl Subject {
         match self {
             Subject::Variable(name) => Some(name.to_string_lossy().into_owned()),
             Subject::Fact(name) | Subject::Terminal(name) => Some(name.clone()),
-            Subject::Place(_) | Subject::Other => None,
+            Subject::Place(_) | Subject::Cpu | Subject::Other => None,
         }
     }
 }
@@ -136,12 +139,12 @@ impl<'t> Check<'t> for Lines<'_> {
     }
 }
 
-/// Merges the differences of all variants. A variant for another terminal or another locale is left out if there are
-/// others.
+/// Merges the differences of all variants. A variant for another CPU, terminal or locale is left out if there are others.
 fn merge(mut variants: Vec<Vec<Line>>) -> Vec<Line> {
     let is_of_terminal = |line: &Line| matches!(line.subject, Subject::Terminal(_));
+    let is_of_cpu = |line: &Line| line.subject == Subject::Cpu;
     let is_of_locale = |line: &Line| line.subject == Subject::Fact(LOCALE_OF_TEXT.to_owned());
-    for is_of_kind in [&is_of_terminal as &dyn Fn(&Line) -> bool, &is_of_locale] {
+    for is_of_kind in [&is_of_cpu as &dyn Fn(&Line) -> bool, &is_of_terminal, &is_of_locale] {
         if !variants.iter().all(|lines| lines.iter().any(is_of_kind)) {
             variants.retain(|lines| !lines.iter().any(is_of_kind));
         }
@@ -218,7 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn of_several_variants_those_for_this_terminal_count() {
+    fn of_several_variants_those_for_this_start_count() {
+        let cpu = Line { subject: Subject::Cpu, text: "CPU".to_owned() };
         let terminal = Line { subject: Subject::Terminal("output".to_owned()), text: "output".to_owned() };
         let [one, two] = ["one", "two"].map(|text| Line { subject: Subject::Other, text: text.to_owned() });
         let found = |variants: &[&[&Line]]| {
@@ -228,6 +232,8 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(found(&[&[&terminal], &[]]), [""; 0]);
+        assert_eq!(found(&[&[&cpu], &[&one]]), ["one"]);
+        assert_eq!(found(&[&[&cpu], &[&cpu]]), ["CPU"]);
         assert_eq!(found(&[&[&one, &terminal], &[&two]]), ["two"]);
         assert_eq!(found(&[&[&one, &two], &[&two]]), ["one", "two"]);
         assert_eq!(found(&[&[&terminal], &[&terminal]]), ["output"]);

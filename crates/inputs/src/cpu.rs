@@ -75,7 +75,7 @@ impl Difference {
 }
 
 /// A level of x86-64 CPUs: a set of features that CPUs have together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// SSE4.2.
     V2,
@@ -88,6 +88,11 @@ pub enum Level {
 impl Level {
     /// All levels.
     pub const ALL: [Level; 3] = [Level::V2, Level::V3, Level::V4];
+
+    /// The highest level that this CPU has.
+    pub fn highest() -> Option<Level> {
+        Level::ALL.into_iter().rev().find(|level| level.lacks().next().is_none())
+    }
 
     /// The features of the level. A process depends on these alone only if its C library and its other libraries have
     /// picked nothing else; `snapboot freeze --cpu` ensures that.

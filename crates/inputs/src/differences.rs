@@ -58,8 +58,8 @@ impl<'t, 'n> Difference<'t, 'n> {
     }
 }
 
-/// The first difference in the terminal or in the locale of text, by which a start chooses among the variants of an
-/// image. None if this variant is for the start.
+/// The first difference in the CPU, the terminal or the locale of text, by which a start chooses among the variants of
+/// an image. None if this variant is for the start.
 pub fn first_of_start_kind<'t, E>(
     tables: &Tables<'t>,
     environment: E,
@@ -68,6 +68,9 @@ pub fn first_of_start_kind<'t, E>(
 where
     E: Iterator<Item = &'t [u8]> + Clone,
 {
+    if let Some(difference) = cpu::differences(tables)?.next() {
+        return Ok(Some(Difference::Cpu(difference)));
+    }
     if let Some(difference) = facts::first_terminal_difference(tables, kernel)? {
         return Ok(Some(Difference::Fact(difference)));
     }

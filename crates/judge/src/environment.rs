@@ -137,9 +137,11 @@ impl Environment {
         picked
     }
 
-    /// Sets these variables for the boot only.
-    pub fn with_boot_only(self, boot_only: Vec<Pair>) -> Self {
-        Environment { boot_only, ..self }
+    /// The same with these variables set for the boot only, in place of those of their names.
+    pub fn with_boot_only(mut self, boot_only: Vec<Pair>) -> Self {
+        self.boot_only.retain(|(name, _)| boot_only.iter().all(|(other, _)| other != name));
+        self.boot_only.extend(boot_only);
+        self
     }
 
     /// The same with these variables also set for the boot, unless the user has set them.

@@ -214,6 +214,10 @@ pub struct Cpu {
     pub v3: String,
     /// Its value for x86-64-v4.
     pub v4: String,
+    /// Whether the library picks instructions only once, when it is loaded, and computes for long with what it picked: an
+    /// image for a lower level then has a second process for the level of this CPU.
+    #[serde(default)]
+    pub once: bool,
     /// The words in which the library keeps the CPU's features. A thaw renews them.
     pub words: Option<CpuWords>,
 }

@@ -28,7 +28,11 @@ fn first_line(written: &Written, here: Option<&Path>) -> String {
     let shown = here.and_then(|here| written.path.strip_prefix(here).ok()).unwrap_or(&written.path);
     let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
-    let kinds = [(written.at_terminals, "for terminals"), (written.in_other_locale, "for another encoding")];
+    let kinds = [
+        (written.at_terminals, "for terminals"),
+        (written.in_other_locale, "for another encoding"),
+        (written.on_higher_level, "for CPUs of a higher level"),
+    ];
     let kinds: Vec<String> =
         kinds.iter().filter(|(count, _)| *count > 0).map(|(count, which)| format!("{count} {which}")).collect();
     let variants = match (written.variants, &kinds[..]) {
@@ -125,6 +129,7 @@ mod tests {
             variants: 1,
             at_terminals: 0,
             in_other_locale: 0,
+            on_higher_level: 0,
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,

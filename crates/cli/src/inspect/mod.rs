@@ -45,6 +45,8 @@ struct Contents {
     at_terminals: usize,
     /// How many of them are for starts in a locale of another encoding than the first one's.
     in_other_locale: usize,
+    /// How many variants are for CPUs of a higher level than the image.
+    on_higher_level: usize,
     /// The program that the fallback executes, then its argv.
     command: Vec<String>,
     #[serde(flatten)]
@@ -190,6 +192,7 @@ impl Contents {
         }
         let mut libraries: Vec<Library> = by_file.into_iter().map(|(path, share)| Library { path, share }).collect();
         libraries.sort_by_key(|library| std::cmp::Reverse(library.share.in_image));
+        let lowest = image.variants.last().map_or(tables, image_file::Variant::tables);
         let file =
             |path, size, mtime, ctime| -> Result<FileShown> { Ok(FileShown { path: text(path)?, size, mtime, ctime }) };
         Ok(Contents {
@@ -204,6 +207,11 @@ impl Contents {
                 .variants
                 .iter()
                 .filter(|variant| locales(&variant.tables()) != locales(&tables))
+                .count(),
+            on_higher_level: image
+                .variants
+                .iter()
+                .filter(|variant| variant.tables().bytes(Section::Cpu) != lowest.bytes(Section::Cpu))
                 .count(),
             command: image.command()?,
             info: Info::read(&tables),
@@ -232,7 +240,11 @@ impl Contents {
     }
 
     fn variants_line(&self) -> String {
-        let kinds = [(self.at_terminals, "for starts at a terminal"), (self.in_other_locale, "for another encoding")];
+        let kinds = [
+            (self.at_terminals, "for starts at a terminal"),
+            (self.in_other_locale, "for another encoding"),
+            (self.on_higher_level, "for CPUs of a higher level"),
+        ];
         let kinds = kinds.iter().filter(|(count, _)| *count > 0);
         let kinds: String = kinds.map(|(count, which)| format!(", {count} of them {which}")).collect();
         format!("{}{kinds}", self.variants)

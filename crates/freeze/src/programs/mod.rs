@@ -38,6 +38,7 @@ use crate::request::{FreezeRequest, InStore};
 
 pub use boot::{early_reads, hash_seed, BootRequest};
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
+pub use cpu_level::for_level;
 pub use derived::follows_form_of_secrets;
 pub use drop_reads::drop_reads;
 pub use first_start::first_start;

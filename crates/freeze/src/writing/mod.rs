@@ -107,6 +107,15 @@ pub fn readers(dump: &Dump, accesses: &Accesses, ignored: &Ignored, variants: &[
     Ok(readers)
 }
 
+/// Whether a library of the dumped process has picked instructions for good when it was loaded, as a recipe says.
+pub fn has_picked_once(dump: &Dump) -> Result<bool> {
+    let names: Vec<&str> =
+        recipes::cpu().filter(|cpu| cpu.once).flat_map(|cpu| &cpu.libraries).map(String::as_str).collect();
+    let mapped = dump.mapped_files()?;
+    let mut files = mapped.iter().filter_map(|(path, _)| path.file_name());
+    Ok(files.any(|file| names.iter().any(|name| file.as_bytes().starts_with(name.as_bytes()))))
+}
+
 impl Rehearsable {
     /// Completes the dump.
     ///
@@ -325,15 +334,18 @@ fn mode(readers: &Readers) -> u32 {
 }
 
 /// Makes variants for several kinds of starts alternate: a start takes the next variant of its kind, counting from any
-/// variant of the first kind, so each is used equally often. `kinds` are the variants' kinds, grouped. Does nothing if
-/// one of a kind would be missing.
+/// variant of the first kind, so each is used equally often. Those for a higher level of CPU come first, since a start
+/// takes the first that its CPU can use. `kinds` are the variants' kinds, grouped. Does nothing if one of a kind would be
+/// missing.
 fn alternating(heads: Vec<Head>, kinds: &[StartKind]) -> Vec<Head> {
     let all: Vec<&[StartKind]> = kinds.chunk_by(|one, next| one == next).collect();
     if all.iter().any(|of_kind| of_kind.len() != all[0].len()) {
         return heads;
     }
     let (count, each) = (all.len(), all[0].len());
-    let heads = (0..each).flat_map(|start| heads.iter().skip(start).step_by(each));
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&kind| all[kind][0].level.is_none());
+    let heads = (0..each).flat_map(|start| order.iter().map(|kind| &heads[kind * each + start]).collect::<Vec<_>>());
     heads.map(|head| Head { kinds: count as u32, ..*head }).collect()
 }
 

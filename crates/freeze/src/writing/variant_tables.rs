@@ -36,6 +36,8 @@ pub struct Contents<'a> {
     pub reads: &'a Reads,
     /// The files and directories that count.
     pub inputs: &'a Inputs,
+    /// The CPUs of the starts.
+    pub cpu: Cpu,
     /// The terminal of the starts.
     pub terminal: Option<Terminal>,
     /// Maximum age of the image, if any.
@@ -57,7 +59,7 @@ pub fn complete(
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.program.executed.file_name().unwrap_or_default());
     tables.replace(Section::Process, &process);
-    if let Cpu::Level(level) = parts.request.cpu {
+    if let Cpu::Level(level) = parts.cpu {
         let libraries = Library::all(dumped)?;
         let renewed = capabilities::find(dump, &libraries, level)?;
         check_libraries(&libraries, &renewed, level)?;
