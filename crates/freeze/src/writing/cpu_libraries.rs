@@ -21,8 +21,9 @@ use super::capabilities::Renewed;
 use super::libraries::Library;
 use crate::request::Cpu;
 
-/// The C library, by the prefix of its loader's name; it honours a variable, too.
-const LOADER: &str = "ld-linux-x86-64.so";
+/// Libraries of the toolchain that may ask, by prefixes of their names: the C library's loader, which honours a variable, and GCC's, which
+/// only keeps the answer (`__cpu_model`) for programs that were linked before GCC 4.9; since then each has a copy of its own.
+const TOOLCHAIN: [&str; 2] = ["ld-linux-x86-64.so", "libgcc_s.so"];
 
 /// The instructions CPUID and XGETBV. Code that uses AVX must execute both, and does so in one place; either byte
 /// sequence alone is mostly a coincidence.
@@ -38,7 +39,7 @@ pub fn check_libraries(libraries: &[Library], renewed: &[Renewed], level: Level)
     for library in libraries {
         let Library { path, file, code } = library;
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let mut heeding = recipes::cpu().flat_map(|cpu| &cpu.libraries).map(String::as_str).chain([LOADER]);
+        let mut heeding = recipes::cpu().flat_map(|cpu| &cpu.libraries).map(String::as_str).chain(TOOLCHAIN);
         let known: Vec<_> =
             renewed.iter().filter(|words| words.library == *path).map(|words| words.function.clone()).collect();
         if !heeding.any(|start| name.starts_with(start.as_bytes()))
