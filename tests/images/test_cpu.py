@@ -11,6 +11,8 @@ from common import support
 from common.image_file import ImageFile
 from common.ready import prepared
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 ASK = ["-c", "print('right')"]
 XCR0 = 0xFFFFFFFF
 

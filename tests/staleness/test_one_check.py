@@ -9,6 +9,8 @@ import pytest
 from common import support
 from common.waiting import settle
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 HELPER = """\
 import ctypes, importlib.metadata, os, resource, socket, sys
 
