@@ -23,7 +23,8 @@ use crate::request::Cpu;
 /// Variables set for the boot: the C library's first, then those of recipes.
 fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
     let tunables = match level {
-        Level::V2 => "glibc.cpu.hwcaps=-XSAVE,-XSAVEC",
+        // glibc picks memmove with AVX by what it prefers, even if it has found no AVX.
+        Level::V2 => "glibc.cpu.hwcaps=-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load",
         Level::V3 => {
             "glibc.cpu.hwcaps=-XSAVEC,-RTM,-AVX512F,-AVX512CD,-AVX512ER,-AVX512PF,-AVX512VL,-AVX512BW,-AVX512DQ"
         }
@@ -103,7 +104,10 @@ fn keeps_to(said: &str, level: Level) -> bool {
     const RTM: u64 = 1 << 11;
     const AVX_512: u64 = 0xdc03_0000;
     let beyond = match level {
-        Level::V2 => return value("x86.cpu_features.xsave_state_size") == Some(0),
+        Level::V2 => {
+            return value("x86.cpu_features.xsave_state_size") == Some(0)
+                && value("x86.cpu_features.preferred.AVX_Fast_Unaligned_Load") == Some(0)
+        }
         Level::V3 => RTM | AVX_512,
         Level::V4 => RTM,
     };
@@ -115,6 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn for_v2_glibc_must_not_prefer_avx_either() {
+        let said = |prefers: u32| {
+            format!("x86.cpu_features.xsave_state_size=0x0\nx86.cpu_features.preferred.AVX_Fast_Unaligned_Load=0x{prefers}\n")
+        };
+        assert!(keeps_to(&said(0), Level::V2) && !keeps_to(&said(1), Level::V2));
+    }
+
+    #[test]
     fn variables_of_the_user_are_kept_or_refused() {
         let environment =
             |name: &str, value: &str| Environment::pick([(name.into(), value.into())].into_iter(), &[], &[]);
@@ -122,7 +134,7 @@ mod tests {
         let booted = for_level(environment(TUNABLES, "glibc.malloc.check=0"), &program, Level::V2).unwrap();
         let all = booted.for_boot(OsStr::new("/f.so"), OsStr::new("/dir"));
         let tunables: Vec<_> = all.iter().filter(|(name, _)| name == TUNABLES).map(|(_, value)| value).collect();
-        assert_eq!(tunables, ["glibc.malloc.check=0:glibc.cpu.hwcaps=-XSAVE,-XSAVEC"]);
+        assert_eq!(tunables, ["glibc.malloc.check=0:glibc.cpu.hwcaps=-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load"]);
         assert_eq!(booted.value(TUNABLES).unwrap(), "glibc.malloc.check=0", "what is compared is the user's");
         for (name, value) in [("OPENBLAS_CORETYPE", "Zen"), (TUNABLES, "glibc.cpu.hwcaps=-AVX2")] {
             let Err(refused) = for_level(environment(name, value), &program, Level::V2) else {
