@@ -13,6 +13,7 @@
 #   make containers builds and runs the Dockerfiles of docs/containers.md
 #   make kernels    images of this kernel under other ones, emulated, and the other way round (KERNELS=sid: some)
 #   make runtimes   the behaviour table, CPython's and Ruby's own tests and the archive's cases on the runtimes of other Debians (SYSTEMS=sid: some)
+#   make cpus       images for levels of CPUs on a dozen models, emulated (MODELS='EPYC Haswell': some)
 #   make packages   a wheel and a gem in target/packages, each with everything in it
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
@@ -36,7 +37,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test test-all demo bench agreement stories contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels runtimes check-aarch64
+.PHONY: build test test-all demo bench agreement stories contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -107,6 +108,9 @@ modules: build
 
 kernels: build
 	$(PYTHON) tools/kernels.py $(KERNELS)
+
+cpus: build
+	$(PYTHON) tools/cpus.py $(MODELS)
 
 runtimes: build
 	$(PYTHON) tools/try_runtimes.py $(SYSTEMS)

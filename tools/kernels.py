@@ -35,10 +35,11 @@ MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_
 
 @dataclasses.dataclass
 class Kernel:
-    """A suite of Debian whose kernel it is, and what its command line has besides."""
+    """A suite of Debian whose kernel it is, what its command line has besides, and the model of the emulated CPU."""
 
     suite: str
     options: str = ""
+    cpu: str = "max"
 
 
 KERNELS = {
@@ -182,7 +183,7 @@ def run_under(name: str, script: pathlib.Path) -> None:
         raise Unavailable("virtiofsd is not installed")
     socket = FOLDER / f"socket.{os.getpid()}"
     memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
-    machine = ["-M", "q35", "-accel", "tcg", "-cpu", "max", "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
+    machine = ["-M", "q35", "-accel", "tcg", "-cpu", kernel.cpu, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
     console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{FOLDER / name}.console"]
     share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
     share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
