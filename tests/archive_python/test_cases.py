@@ -16,7 +16,7 @@ from common.waiting import settle
 from . import cases as table
 from . import starts
 
-pytestmark = pytest.mark.sample(3)
+pytestmark = pytest.mark.sample(5)
 
 TABLE = {}
 for path in sorted(pathlib.Path(table.__file__).parent.glob("[a-z]*.py")):

@@ -15,7 +15,7 @@ from common.waiting import settle
 
 from . import programs, starts
 
-pytestmark = pytest.mark.sample(2)
+pytestmark = pytest.mark.sample(3)
 
 STEPS = int(os.environ.get("SNAPBOOT_STEPS", "12"))
 SOURCES = ["first", "third", "broken", "package/__init__", "package/inner", "package/other"]

@@ -9,7 +9,7 @@ import workloads
 from common import support
 from common.waiting import settle
 
-pytestmark = pytest.mark.sample(2)
+pytestmark = pytest.mark.sample(3)
 
 RUN = support.ROOT / "python/snapboot/archive/run"
 # From CPython 3.15 on tomllib imports a part of itself when it first parses.

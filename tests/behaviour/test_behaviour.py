@@ -59,7 +59,7 @@ def images(place):
 
 
 @pytest.mark.sample(
-    6,
+    10,
     each=lambda parameters: (parameters["case"].language, parameters["case"].name),
     # The kinds of standard streams share an image.
     unit=lambda parameters: f"{parameters['name']} {parameters['case'].main}",

@@ -348,7 +348,7 @@ OUT_OF_SIGHT = {
 
 
 @support.needs_ruby
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("what", OUT_OF_SIGHT)
 def test_what_ruby_keeps_out_of_sight(what, tmp_path, homes):
     source, show = OUT_OF_SIGHT[what]
@@ -446,7 +446,7 @@ WHOLES = {
 }
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("how", WHOLES)
 def test_who_goes_through_the_environment_depends_on_what_it_picks(how, tmp_path):
     expression, counting, others = WHOLES[how]
