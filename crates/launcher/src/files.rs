@@ -16,7 +16,7 @@ pub struct Files<'a> {
     frozen: &'a Frozen,
     outcome: Option<Result<(), Reason>>,
     /// What is known of files whose times have changed.
-    pub freshness: SeenFiles,
+    pub seen: SeenFiles,
     /// How long each directory took, with its inputs.
     pub laps: Laps,
 }
@@ -24,8 +24,8 @@ pub struct Files<'a> {
 impl<'a> Files<'a> {
     /// The inputs of a frozen process, not looked at yet. `laps`: room for the time that each directory takes.
     pub fn new(frozen: &'a Frozen, laps: Laps) -> Result<Self, Reason> {
-        let freshness = SeenFiles::new(frozen.file, &frozen.tables, frozen.image_id)?;
-        Ok(Files { frozen, outcome: None, freshness, laps })
+        let seen = SeenFiles::new(frozen.file, &frozen.tables, frozen.image_id)?;
+        Ok(Files { frozen, outcome: None, seen, laps })
     }
 
     /// The number of inputs that it will look at.
@@ -61,11 +61,11 @@ impl Check<'static> for Files<'_> {
     }
 
     fn knows(&mut self, path: &[u8], now: &Status) -> bool {
-        self.freshness.knows(path, now)
+        self.seen.knows(path, now)
     }
 
     fn remember(&mut self, path: &[u8], now: &Status, is_new: bool) {
-        self.freshness.add(path, now, is_new);
+        self.seen.add(path, now, is_new);
     }
 
     fn has_done(&mut self, directory: usize) {

@@ -99,7 +99,7 @@ fn thaw(start: &Start, image: &ImageFile, block: &mut Block) -> Result<Infallibl
     let vdso = laid_out?;
     steps.have_checked(core::mem::take(&mut files.laps), is_beside);
     check::last(&frozen, block)?;
-    files.freshness.remember();
+    files.seen.remember();
     capabilities::renew(&frozen)?;
     steps.next("launcher restoring the kernel's state");
     restore::go_on(&frozen, &vdso, block, &mut steps)

@@ -40,7 +40,7 @@ const MOST_FILES: usize = 1500;
 const FEW: u64 = 64 * 1024;
 
 /// How many times as long as the first boot a boot as another start may take, before [`MORE_PATIENCE`] is added: it may wait for
-/// an event in vain.
+/// an event that never comes.
 const PATIENCE: u32 = 5;
 const MORE_PATIENCE: Duration = Duration::from_secs(10);
 
