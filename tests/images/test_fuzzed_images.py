@@ -8,9 +8,11 @@ launcher's own.
 FUZZ_SEED and FUZZ_CASES ask for other cases and for more of them; a failure names its case.
 """
 
+import errno
 import os
 import random
 import struct
+import time
 
 import pytest
 from common import support
@@ -125,9 +127,21 @@ def case(content, number):
     return changed.seal(), f"case {number} of seed {SEED}: {', '.join(done)}"
 
 
+def opened_for_writing(path, seconds=60):
+    """The file of a program that has ended. It stays busy while another process looks at that program's memory in /proc."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return open(path, "r+b")
+        except OSError as error:
+            if error.errno != errno.ETXTBSY or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
 def write_differences(path, before, after):
     """Change a file in place: only its head and tables differ, and most of it is pages."""
-    with open(path, "r+b") as file:
+    with opened_for_writing(path) as file:
         for at in range(0, len(before), 4096):
             if before[at : at + 4096] != after[at : at + 4096]:
                 file.seek(at)

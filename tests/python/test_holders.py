@@ -24,4 +24,4 @@ def test_classes_that_cannot_be_compared_are_passed_by(module, monkeypatch):
     holding, wanted = types.ModuleType("holding"), object()
     holding.odd, holding.below = Odd(), {"first": Odd(), "second": [wanted]}
     monkeypatch.setitem(sys.modules, "holding", holding)
-    assert module("holders").paths_to([wanted]) == ["holding.below['second'][0]"]
+    assert module("holder_paths").paths_to([wanted]) == ["holding.below['second'][0]"]
