@@ -17,7 +17,8 @@ from common import support  # noqa: E402
 
 
 def pytest_configure(config):
-    """Make the marks known."""
+    """Make the marks known, and measure."""
+    config.pluginmanager.register(CpuTimes())
     config.addinivalue_line("markers", "fault(what, outcome): a fault that is survived; tools/faults.py lists these in tests/README.md")
     config.addinivalue_line(
         "markers",
@@ -26,6 +27,27 @@ def pytest_configure(config):
         "functions from a case's parameters to the name of its group (default: all are one) and of what is run together or not at "
         "all (default: each case alone)",
     )
+
+
+class CpuTimes:
+    """Puts the CPU time of each test (seconds) into pytest's report, as the property `cpu`: its own, with the fixtures that were set up
+    for it, and that of the processes that it has waited for."""
+
+    def __init__(self):
+        self.before = cpu_time()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_makereport(self, item, call):
+        """Measure from the end of the test before to the end of this one."""
+        if call.when == "teardown":
+            now = cpu_time()
+            item.user_properties.append(("cpu", f"{now - self.before:.2f}"))
+            self.before = now
+
+
+def cpu_time():
+    """Seconds, of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def pytest_collection_modifyitems(config, items):

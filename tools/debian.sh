@@ -2,7 +2,7 @@
 # Runs tests on another Debian, with its Ruby, its Python and its C library; or any target of the Makefile as on a fresh machine.
 #
 #   make build && tools/debian.sh trixie     Debian 13: Ruby 3.3, Python 3.13, glibc 2.41; the Ruby tests and the behaviour table
-#   tools/debian.sh sid                      Debian's development branch: Python 3.14, and what is newest of all else
+#   tools/debian.sh sid                      Debian's development branch: Python 3.14 and 3.15, Ruby 3.3, and 3.4 from experimental
 #   tools/debian.sh trixie -k native         what follows goes to pytest
 #   tools/debian.sh sid run COMMAND...       a command in this tree, on that system; what it writes to .work stays in the system
 #   tools/debian.sh bookworm make demo       a clone of HEAD on a system that has no more than README asks for
@@ -30,7 +30,9 @@ if [ ! -e "$system/ready" ]; then
     debootstrap --variant=minbase --include=$packages "$suite" "$system" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"}
     mirror=$(sed -n 's/^deb \([^ ]*\) .*/\1/p;q' "$system/etc/apt/sources.list") # where debootstrap has found it
     printf 'deb %s main\n' "$mirror $suite" > "$system/etc/apt/sources.list"
-    if [ "$suite" != sid ]; then # which has nothing beside it
+    if [ "$suite" = sid ]; then # nothing is installed from experimental but what is only there
+        printf 'deb %s main\n' "$mirror experimental" >> "$system/etc/apt/sources.list"
+    else
         printf 'deb %s main\n' "$mirror $suite-updates" "$mirror-security $suite-security" >> "$system/etc/apt/sources.list"
     fi
     if [ -n "${DEBIAN_RUBY-}" ]; then

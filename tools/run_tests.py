@@ -57,6 +57,7 @@ KEPT = (
     "SNAPBOOT_SWEEP",
     "SNAPBOOT_THAWS",
 )
+MOST_FILES = 20  # that the closing lines name, with their CPU time
 # So many suites run at once: tests wait for more than the processor.
 AT_ONCE = 2 * (os.cpu_count() or 2)
 # Suites of one folder of tests/ each, without the folders in it that are suites of their own. The suite python runs the rest.
@@ -108,6 +109,7 @@ class Suite(threading.Thread):
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
         self.count, self.notes, self.skipped = Count(), [], []
         self.left_out = 0  # tests that are not in the sample
+        self.costs: collections.Counter[str] = collections.Counter()  # test file -> seconds of CPU time, in suites of pytest
         self.busy = 0.0  # seconds of CPU time, which hardly depend on what else the machine does
 
     def run(self) -> None:
@@ -207,6 +209,9 @@ def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:
     for part in xml.etree.ElementTree.parse(report).iter("testsuite"):
         failed = int(part.get("failures")) + int(part.get("errors"))
         reasons = [skip.get("message") for skip in part.iter("skipped")]
+        for case in part.iter("testcase"):
+            cost = sum(float(it.get("value")) for it in case.iter("property") if it.get("name") == "cpu")
+            suite.costs[case.get("classname").replace(".", "/") + ".py"] += cost
         suite.skipped += reasons
         total += Count(int(part.get("tests")) - failed - len(reasons), failed)
     return total, status
@@ -261,6 +266,9 @@ def main() -> int:
         notes.append(f"{number} not run: {reason} ({gaps.why_known(reason) or 'not a known gap'})")
         if not gaps.is_allowed(reason):
             total += Count(failed=number, skipped=-number)
+    if costs := sum((suite.costs for suite in suites), collections.Counter()):
+        longest = ", ".join(f"{file} {seconds:.0f} s" for file, seconds in costs.most_common(MOST_FILES))
+        notes.append(f"most CPU time: {longest}")
     if left_out := sum(suite.left_out for suite in suites):
         notes.append(f"{left_out} cases are not in the sample; `make test-all` runs them")
     print("\n" + "\n".join(notes) + f"\n\n{total}", flush=True)

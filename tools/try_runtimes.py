@@ -26,11 +26,10 @@ import marked
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results/runtimes.json"
 README = ROOT / "README.md"
-REPORT = "runtimes/report.xml"  # below .work
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What the tests of any runtime need; a system of tools/debian.sh has Python's venv, pytest and Ruby already.
 PACKAGES = ("gcc", "libc6-dev", "binutils", "strace", "libcap2-bin", "util-linux", "bsdutils", "bundler", "ruby-dev", "python3-pytest")
-# Each Debian system, with the CPythons that it has. Each Ruby is the one that Debian calls `ruby` there.
-SYSTEMS = {"trixie": ("3.13",), "sid": ("3.14", "3.15")}
+RUBY_FOLDER = "/opt/ruby{version}"  # it has one Ruby under the name `ruby`, which the tests look for in PATH
 # So long may the tests of a part take. All take minutes; what hangs ends.
 SECONDS = 4 * 3600
 
@@ -76,8 +75,34 @@ PARTS = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Runtimes:
+    """The minor versions that a Debian system has packages of."""
+
+    pythons: tuple[str, ...]
+    rubies: tuple[str, ...]
+
+
+# Ruby 3.4 is in the suite experimental, which tools/debian.sh adds to sid.
+SYSTEMS = {"trixie": Runtimes(("3.13",), ("3.3",)), "sid": Runtimes(("3.14", "3.15"), ("3.3", "3.4"))}
+
+
 class Failed(Exception):
     """A system cannot be made, or a command there does not work. The text says why."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Runtime:
+    """One runtime of a system: `python` or `ruby`, its minor version, and its name with the full version."""
+
+    language: str
+    version: str
+    name: str
+
+    @property
+    def runs_pytest(self) -> str:
+        """The Python that the tests of it run with."""
+        return f"python{self.version}" if self.language == "python" else "python3"
 
 
 class System:
@@ -103,35 +128,44 @@ class System:
 
     def prepare(self) -> None:
         """Makes the system, and installs what the tests need. Raises Failed."""
-        pythons = [name for version in SYSTEMS[self.suite] for name in python_packages(version)]
-        install = " ".join(["apt-get -qq -y install --no-install-recommends", *PACKAGES, *pythons])
+        pythons = [name for version in SYSTEMS[self.suite].pythons for name in python_packages(version)]
+        rubies = [name for version in SYSTEMS[self.suite].rubies for name in (f"ruby{version}", f"ruby{version}-dev")]
+        install = " ".join(["apt-get -qq -y install --no-install-recommends", *PACKAGES, *pythons, *rubies])
         # The first time, there are no lists of packages.
         self.run("env", "DEBIAN_FRONTEND=noninteractive", "sh", "-c", f"{install} 2> /dev/null || {{ apt-get -qq update && {install}; }}")
+        for version in SYSTEMS[self.suite].rubies:
+            folder = RUBY_FOLDER.format(version=version)
+            self.run("mkdir", "-p", folder)
+            self.run("ln", "-sfn", f"/usr/bin/ruby{version}", f"{folder}/ruby")
 
     def libc(self) -> str:
         """The version of its C library."""
         return self.run("ldd", "--version").split("\n")[0].split()[-1]
 
-    def runtimes(self) -> dict[str, tuple[str, str]]:
-        """Its runtimes: name with the full version -> the language and the command."""
-        found = {}
-        for version in SYSTEMS[self.suite]:
+    def runtimes(self) -> list[Runtime]:
+        """Its runtimes."""
+        found = []
+        for version in SYSTEMS[self.suite].pythons:
             printed = self.run(f"python{version}", "-c", "import platform; print(platform.python_version())").split()[-1]
-            found[f"CPython {printed}"] = ("python", f"python{version}")
-        printed = self.run("ruby", "-e", "puts RUBY_VERSION").split()[-1]
-        return {**found, f"Ruby {printed}": ("ruby", "python3")}
+            found.append(Runtime("python", version, f"CPython {printed}"))
+        for version in SYSTEMS[self.suite].rubies:
+            printed = self.run(f"ruby{version}", "-e", "puts RUBY_VERSION").split()[-1]
+            found.append(Runtime("ruby", version, f"Ruby {printed}"))
+        return found
 
-    def try_part(self, part: Part, language: str, command: str, version: str) -> dict:
+    def try_part(self, part: Part, runtime: Runtime) -> dict:
         """Runs the tests of a part. Returns the numbers of those that passed and failed, which failed, and why some did not run."""
-        report = self.folder / "srv/work" / REPORT
+        name = f"runtimes/{runtime.language}{runtime.version}.xml"  # below .work; several runtimes may be tried at a time
+        report = self.folder / "srv/work" / name
         report.unlink(missing_ok=True)
-        minor = ".".join(version.split(".")[:2])
-        words = [command, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml=.work/{REPORT}"]
-        words += ["-k", part.chosen_by[language].format(version=minor), *getattr(part, language)]
-        everything = ("SNAPBOOT_ALL_TESTS=1", "SNAPBOOT_PYTHONS=all", "RUNTIME_TESTS=all")
-        self.start(("timeout", str(SECONDS), "env", *everything, *words), None)
+        words = [runtime.runs_pytest, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml=.work/{name}"]
+        words += ["-k", part.chosen_by[runtime.language].format(version=runtime.version), *getattr(part, runtime.language)]
+        settings = ["SNAPBOOT_ALL_TESTS=1", "SNAPBOOT_PYTHONS=all", "RUNTIME_TESTS=all"]
+        if runtime.language == "ruby":
+            settings.append(f"PATH={RUBY_FOLDER.format(version=runtime.version)}:{PATH}")
+        self.start(("timeout", str(SECONDS), "env", *settings, *words), None)
         if not report.exists():
-            raise Failed(f"pytest wrote no report of {' '.join(getattr(part, language))} on {self.suite}")
+            raise Failed(f"pytest wrote no report of {' '.join(getattr(part, runtime.language))} on {self.suite}")
         return counted(report)
 
 
@@ -231,13 +265,13 @@ def try_system(system: System, only: list[str], parts: list[str]) -> bool:
     """Tries the runtimes of a system, and stores each result when it is there. Returns whether every test passed. Raises Failed."""
     system.prepare()
     libc, good = system.libc(), True
-    for runtime, (language, command) in system.runtimes().items():
-        if not any(text in runtime for text in only):
+    for runtime in system.runtimes():
+        if not any(text in runtime.name for text in only):
             continue
         for part in parts:
-            print(f"==== {system.suite}, {runtime}: {PARTS[part].title}", flush=True)
-            result = system.try_part(PARTS[part], language, command, runtime.split()[-1])
-            store(system.suite, libc, runtime, part, result)
+            print(f"==== {system.suite}, {runtime.name}: {PARTS[part].title}", flush=True)
+            result = system.try_part(PARTS[part], runtime)
+            store(system.suite, libc, runtime.name, part, result)
             good &= not result["failed"]
     return good
 

@@ -11,7 +11,7 @@ from common.support import ROOT
 from . import attributes
 from .attributes import ALONE, COMPARED_ONLY, REFUSED, REPEATED
 
-pytestmark = pytest.mark.sample(5, whole=True)
+pytestmark = pytest.mark.sample(10, whole=True)
 
 LANGUAGES = ["python", "ruby"]
 UNAVAILABLE = "UNAVAILABLE "

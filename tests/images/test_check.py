@@ -5,6 +5,8 @@ import json
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 # Becomes another program under a filter that refuses these system calls.
 REFUSING = """\
 import ctypes, os, struct, sys

@@ -11,7 +11,7 @@ from common.terminal import shown_on
 from .test_session_ruby import RELINE, RELINE_FACE, RELINE_IO
 from .test_training_ruby import Program
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")
 ARGV.each { |name| require name }

@@ -7,6 +7,8 @@ import threading
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 THAWS = 50
 
 

@@ -11,7 +11,7 @@ from common import support
 from common.image_file import ImageFile
 from common.ready import prepared
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 ASK = ["-c", "print('right')"]
 XCR0 = 0xFFFFFFFF

@@ -10,7 +10,7 @@ from common import support
 from common.image_file import ImageFile
 from common.ready import prepared
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 LEVELS = ("v2", "v3")
 

@@ -14,7 +14,7 @@ from common import languages, support
 
 from .unseen import UNSEEN
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 # Milliseconds that each of them sleeps, and what it loads in between. `middle` looks for files that are not there, too.
 SLEEPS = {"slow": 80, "middle": 20, "inner": 40}

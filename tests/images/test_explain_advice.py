@@ -6,7 +6,7 @@ import os
 import pytest
 from common import languages, support
 
-pytestmark = pytest.mark.sample(5, whole=True)
+pytestmark = pytest.mark.sample(10, whole=True)
 
 # What prints while it is loaded, no freeze takes into an image by itself. How long it sleeps is what a start gains.
 SOURCES = {

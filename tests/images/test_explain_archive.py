@@ -11,7 +11,7 @@ from common import languages, support
 
 from .unseen import UNSEEN
 
-pytestmark = pytest.mark.sample(5, whole=True)
+pytestmark = pytest.mark.sample(10, whole=True)
 
 # Milliseconds that the module `slow` sleeps.
 SLEEP = 40

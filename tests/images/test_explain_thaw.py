@@ -12,6 +12,8 @@ import struct
 import pytest
 from common import languages, support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 CHECKS = ("checking inputs", "waiting for the check of inputs")
 MAPS = "mapping memory and libraries"

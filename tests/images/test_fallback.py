@@ -13,7 +13,7 @@ from common import support
 from common.image_file import ImageFile
 from common.waiting import settle
 
-pytestmark = pytest.mark.sample(4, whole=True)
+pytestmark = pytest.mark.sample(8, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 

@@ -13,7 +13,7 @@ import pytest
 from common import sources, support
 from common.system_calls import calls, killed_before, thinned
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 FREEZER_POINTS = sources.crates()[support.ROOT / "crates/freezer/src/capture.rs"].texts(receiver="fault_point")

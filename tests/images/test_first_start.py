@@ -2,8 +2,11 @@
 
 import re
 
+import pytest
 from common import support
 from common.languages import both
+
+pytestmark = pytest.mark.sample(2, whole=True)
 
 SCAN = {
     "python": """\

@@ -12,11 +12,11 @@ import errno
 import os
 import random
 import struct
-import time
 
 import pytest
 from common import support
 from common.image_file import ImageFile, image_format
+from common.waiting import wait_until
 
 ASK = ["-c", "import sys; print('right', sys.argv[1:])", "an argument"]
 ANSWER = "right ['an argument']\n"
@@ -127,21 +127,21 @@ def case(content, number):
     return changed.seal(), f"case {number} of seed {SEED}: {', '.join(done)}"
 
 
-def opened_for_writing(path, seconds=60):
-    """The file of a program that has ended. It stays busy while another process looks at that program's memory in /proc."""
-    end = time.monotonic() + seconds
-    while True:
-        try:
-            return open(path, "r+b")
-        except OSError as error:
-            if error.errno != errno.ETXTBSY or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
+def is_free(path):
+    """Whether the program in a file has ended, for the kernel too: another process may still look at its memory in /proc."""
+    try:
+        open(path, "r+b").close()
+    except OSError as error:
+        if error.errno != errno.ETXTBSY:
+            raise
+        return False
+    return True
 
 
 def write_differences(path, before, after):
     """Change a file in place: only its head and tables differ, and most of it is pages."""
-    with opened_for_writing(path) as file:
+    wait_until(lambda: is_free(path), "the program in the file has ended")
+    with open(path, "r+b") as file:
         for at in range(0, len(before), 4096):
             if before[at : at + 4096] != after[at : at + 4096]:
                 file.seek(at)

@@ -3,6 +3,8 @@
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 
 def frozen(folder, command, name, source, *options, **variables):
     (folder / name).write_text(source)

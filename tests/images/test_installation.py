@@ -6,6 +6,8 @@ import shutil
 import pytest
 from common import installed, support
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 PYTHON = (support.PYTHON, ["-c", "print('hello')"], "main.py", "print('hello')\n")
 RUBY = (support.RUBY, ["-e", "puts 'hello'"], "main.rb", "puts 'hello'\n")
 

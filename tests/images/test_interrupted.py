@@ -16,7 +16,7 @@ from common import sources, support
 from common.languages import PYTHON, both
 from common.waiting import random_moment, wait_until
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 POINTS = sources.crates()[support.ROOT / "crates/freeze/src/fault.rs"].texts(item="name")

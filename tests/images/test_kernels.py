@@ -10,7 +10,7 @@ import pytest
 from common import support
 from common.image_file import ImageFile
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 # Times are compared with what the kernel says in other ways, and each function is called by name, as C code would.
 PYTHON_TIMES = """

@@ -6,7 +6,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, both
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 # What is made, by language: the source (line 3 makes it), and its kind.
 MADE = {

@@ -14,7 +14,7 @@ import pytest
 from common import support
 from common.ready import prepared
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 HOLDER = """
 import ctypes, os, sys, threading

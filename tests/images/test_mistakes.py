@@ -3,6 +3,8 @@
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 
 def refusal(folder, *command, **variables):
     """What a refused freeze in folder says; nothing is written, and nothing of ours runs through to the user."""

@@ -5,6 +5,8 @@ import json
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 # A framework that nobody knows: a script of its own, and a library that asks for its terminal and for arguments while it is loaded, keeps
 # something that each start has for itself, and has a thread that it starts again.
 LIBRARY = """

@@ -8,7 +8,7 @@ import pytest
 from common import support, terminal
 from common.ready import prepared
 
-pytestmark = pytest.mark.sample(8, whole=True)
+pytestmark = pytest.mark.sample(16, whole=True)
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from common import support
 from common.languages import both
+
+pytestmark = pytest.mark.sample(2, whole=True)
 
 
 def made(image):

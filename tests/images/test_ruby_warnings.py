@@ -3,7 +3,7 @@
 import pytest
 from common import support
 
-pytestmark = pytest.mark.sample(3)
+pytestmark = pytest.mark.sample(6)
 
 # It warns when it is parsed, and when it runs.
 SCRIPT = "def one; end\ndef one; end\nunused = 1\nputs 7\n"

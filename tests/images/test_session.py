@@ -12,7 +12,7 @@ from common import support
 from common.terminal import next_part
 from common.waiting import LOOK, SECONDS, Rest
 
-pytestmark = pytest.mark.sample(5)
+pytestmark = pytest.mark.sample(10)
 
 PROMPTS = re.compile(rb"(>>> |\.\.\. +)$")
 IMPORT = [b"import os, subprocess, sys\r"]

@@ -5,7 +5,7 @@ from common import support
 
 from .test_session import session
 
-pytestmark = pytest.mark.sample(3)
+pytestmark = pytest.mark.sample(6)
 
 SCRIPT = "import sys\nx = 5\ndef f(): return x\nprint('script', sys.argv, hasattr(sys, 'ps1'))\n"
 FILES = {"s.py": SCRIPT, "ends.py": SCRIPT + "sys.exit(3)\n", "fails.py": SCRIPT + "1/0\n", "boot.py": "import json\n"}

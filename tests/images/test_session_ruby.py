@@ -6,7 +6,7 @@ import shutil
 import pytest
 from common import support, terminal
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 IRB = shutil.which("irb")
 PRY = shutil.which("pry")

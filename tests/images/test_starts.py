@@ -8,6 +8,8 @@ import resource
 import pytest
 from common import support
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 SIZE = 512  # bytes
 ASK = ["-c", "print(1)"]
 

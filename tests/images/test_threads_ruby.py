@@ -5,7 +5,7 @@ from common import support
 
 from .test_training_ruby import Program
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 FEATURE = "concurrent/atomic/ruby_thread_local_var"
 # What the lines of the gem that start its thread need around them, and what a program does with it.

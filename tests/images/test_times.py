@@ -4,7 +4,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, names
 
-pytestmark = pytest.mark.sample(3)
+pytestmark = pytest.mark.sample(6)
 
 # For each language what a preload keeps, and by what name that is told.
 KEPT = {

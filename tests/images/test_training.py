@@ -7,7 +7,7 @@ from common import support
 
 from . import training
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 # A program that loads everything late.
 PROGRAM = """import sys

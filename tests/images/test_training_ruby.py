@@ -8,7 +8,7 @@ from common.gems import Gems
 
 from . import training
 
-pytestmark = pytest.mark.sample(7, whole=True)
+pytestmark = pytest.mark.sample(14, whole=True)
 
 # A program that loads everything late, in a method, and says how often each feature was loaded.
 PROGRAM = r"""$LOAD_PATH.unshift("#{__dir__}/lib")

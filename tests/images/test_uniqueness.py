@@ -13,7 +13,7 @@ import pytest
 from common import support
 from common.ready import prepared
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 THAWS = int(os.environ.get("SNAPBOOT_THAWS", "150"))
 WORKERS = os.cpu_count() or 1

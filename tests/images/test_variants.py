@@ -9,7 +9,7 @@ import pytest
 from common import support
 from common.image_file import ImageFile
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 RUNS = 40
 ASK = {

@@ -5,6 +5,8 @@ import os
 import harness
 import pytest
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 HOOKS = """
 import sys
 sys.path.insert(0, {library!r})

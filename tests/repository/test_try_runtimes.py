@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import sys
 
 import pytest
@@ -35,8 +36,11 @@ def test_the_readme_is_what_the_stored_results_generate():
 
 
 def test_what_is_tried_can_be_frozen():
-    tried = [tuple(map(int, version.split("."))) for versions in runtimes.SYSTEMS.values() for version in versions]
+    tried = [tuple(map(int, version.split("."))) for system in runtimes.SYSTEMS.values() for version in system.pythons]
     assert tried and set(tried) <= set(pythons.VERSIONS)
+    rubies = re.search(r"RUBIES: .* = \[(.*)\];", (ROOT / "crates/runtime/src/probe.rs").read_text())[1]
+    tried = {f'"{version}"' for system in runtimes.SYSTEMS.values() for version in system.rubies}
+    assert tried and tried <= set(rubies.split(", "))
 
 
 def test_each_part_names_tests_that_there_are():

@@ -9,7 +9,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
 
-pytestmark = pytest.mark.sample(8)
+pytestmark = pytest.mark.sample(16)
 
 SETTING = "/proc/sys/kernel/pid_max"
 

@@ -10,7 +10,7 @@ from common import support
 from common.languages import PYTHON, RUBY, both
 from common.terminal import shown_on
 
-pytestmark = pytest.mark.sample(5)
+pytestmark = pytest.mark.sample(10)
 
 TEXT = {
     PYTHON: "import locale, os, posix, sys\n"

@@ -2,9 +2,12 @@
 
 import re
 
+import pytest
 from common.languages import PYTHON, both
 
 from store.stores import Store
+
+pytestmark = pytest.mark.sample(3, whole=True)
 
 # Files that each start loads, from a folder that the program adds.
 MANY = 12

@@ -15,6 +15,8 @@ from common.languages import PYTHON, both
 from store.stores import Store
 from store.test_hostile import write
 
+pytestmark = pytest.mark.sample(3, whole=True)
+
 
 @both
 @support.needs_root

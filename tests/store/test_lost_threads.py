@@ -6,6 +6,8 @@ from common.languages import both
 
 from store.stores import Store, is_thawed
 
+pytestmark = pytest.mark.sample(2, whole=True)
+
 
 @pytest.fixture
 def store(tmp_path):

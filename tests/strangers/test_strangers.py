@@ -7,7 +7,7 @@ import pytest
 from . import strangers
 
 # Small ones, in both languages, that are quickly installed.
-SAMPLE = ("pygments", "yamllint", "gunicorn", "rake", "coderay")
+SAMPLE = ("pygments", "yamllint", "rake")
 CHOSEN = [it for it in strangers.programs() if os.environ.get("SNAPBOOT_STRANGERS") == "all" or it.name in SAMPLE]
 
 
