@@ -25,7 +25,7 @@ class Record
   def run(test_class, name)
     id = "#{test_class}.#{name}"
     write(id, "started")
-    result = Minitest.run_one_method(test_class, name)
+    result = test_class.new(name).run
     warn("== #{id}", result.failures.map(&:message)) unless result.failures.empty?
     write(id, OUTCOMES.fetch(result.result_code))
   end

@@ -2,8 +2,9 @@
 
 module Snapboot
   module Archive
-    # Parsed data files. Once a library that parses them is loaded, its calls that name a file are answered from the archive,
-    # with the objects that parsing would have returned. Calls that name none (YAML.load(File.read(path))) are left alone.
+    # Parsed data files, those of time zones among them. Once a library that parses them is loaded, its calls that name a
+    # file are answered from the archive, with the objects that parsing would have returned. Calls that name none
+    # (YAML.load(File.read(path))) are left alone.
     #
     # To add a format: a file like data/yaml.rb and data/json.rb, which defines the hooked calls, their options (Options),
     # the methods that must be unmodified (Originals), and in its context the library's version; its library in .install
@@ -15,6 +16,10 @@ module Snapboot
         after_load("psych.rb") do
           require_relative "data/yaml"
           Yaml.install
+        end
+        after_load("zoneinfo_reader.rb") do
+          require_relative "data/time_zones"
+          TimeZones.install
         end
         # The hooks for every Ruby stand above. The parsers of CRuby (in C) and JRuby (in Java) are as fast as any
         # replacement.
