@@ -38,6 +38,6 @@ end
 # These lines of a backtrace without those of the runtime, RubyGems and Snapboot: nor those of require itself, which CRuby
 # shows where it is called, that is inside of RubyGems where there is that.
 def frames(lines)
-  own = lines.grep_v(%r{<internal:|/rubygems/|org/jruby/|/snapboot/|(in [`'](Kernel#|block in )?|:)require'?\z})
+  own = lines.grep_v(%r{<internal:|/rubygems/|org/jruby/|/snapboot/|(in [`'](Kernel[#.]|block in )?|:)require'?\z})
   own.map { |line| line.delete_prefix("./").delete_prefix("#{DIR}/") }.join(" < ")
 end

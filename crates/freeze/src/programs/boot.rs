@@ -75,9 +75,10 @@ pub struct BootRequest<'a> {
     pub limit: Option<Duration>,
 }
 
-/// The hash seed for the boots of one freeze. Never 0, with which Python would hash the same way in each freeze.
+/// The hash seed for the boots of one freeze. Never 0, with which Python would hash the same way in each freeze, and within
+/// the range of a C int, which PyConfig_GetInt (CPython 3.14) returns.
 pub fn hash_seed() -> u32 {
-    RandomState::new().build_hasher().finish() as u32 | 1
+    (RandomState::new().build_hasher().finish() as u32 >> 1) | 1
 }
 
 /// A boot that came to its end: its report, or why it cannot be frozen; and its accesses.
