@@ -95,6 +95,18 @@ class TimeZonesOfArchiveTest < Minitest::Test
     refute_predicate status, :success?
   end
 
+  def test_code_of_the_library_that_is_edited_counts
+    FileUtils.cp_r(Gem::Specification.find_by_name("tzinfo").full_require_paths.first, "#{@directory}/lib")
+    path = { "RUBYLIB" => "#{@directory}/lib" }
+    before = same(path)
+    assert_equal ZONES.size, hits(path)
+    rules = "#{@directory}/lib/tzinfo/annual_rules.rb"
+    head = "def transitions(year)\n"
+    File.write(rules, File.read(rules).sub(head, "#{head}        year = 2030 if year > 2100\n"))
+    sleep 0.03
+    refute_equal before, same(path)
+  end
+
   private
 
   def change(text)

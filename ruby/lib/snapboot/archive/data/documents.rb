@@ -32,13 +32,13 @@ module Snapboot
           # Returns the document in the file `name`, parsed as the text `description` says: from the archive, or else by
           # yielding, and then stores it. The block's errors reach the caller. `traits` is called after the block, with the
           # absolute path: it returns what Writer needs to know of the document, or nil if that depends on more than the
-          # file.
-          def answer(name, description, traits, &parse)
+          # file and `sources`, an Array of further inputs.
+          def answer(name, description, traits, sources = [], &parse)
             path = Archive.attempt(name) { path(name) }
             return yield unless path
 
             document = Archive.attempt(path, MISSING) { fetch(path, description) }
-            MISSING.equal?(document) ? parse(path, description, traits, &parse) : document
+            MISSING.equal?(document) ? parse(path, description, traits, sources, &parse) : document
           end
 
           # Returns the object as a payload, or nil if exactly such an object cannot be made again. `traits`: see
@@ -84,11 +84,11 @@ module Snapboot
             end
           end
 
-          def parse(path, description, traits)
+          def parse(path, description, traits, sources)
             identity = Archive.attempt(path) { Archive.identity(path) }
             document = yield
             is_new = identity && new?(path, identity, description)
-            Archive.attempt(path) { remember(path, identity, document, description, traits) } if is_new
+            Archive.attempt(path) { remember([[:file, path, identity], *sources], document, description, traits) } if is_new
             document
           end
 
@@ -103,12 +103,13 @@ module Snapboot
             end
           end
 
-          def remember(path, identity, document, description, traits)
+          def remember(inputs, document, description, traits)
+            _, path, = inputs.first
             return unless FILE.file?(path) && FILE.size(path) <= LARGEST_SOURCE
 
             known = traits.call(path)
             payload = known && dump(document, **known)
-            Archive.store(:data, path, [[:file, path, identity]], payload, context: description) if payload
+            Archive.store(:data, path, inputs, payload, context: description) if payload
           end
 
           # Returns a binding without variables, a new one for each literal.

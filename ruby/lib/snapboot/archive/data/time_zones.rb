@@ -36,12 +36,11 @@ module Snapboot
             @offset = ::TZInfo::TimezoneOffset
             @transition = ::TZInfo::TimezoneTransition
             @originals = Originals.new(METHODS, file.delete_suffix("/data_sources/zoneinfo_reader.rb"))
-            code = METHODS.map do |owner, names|
-              Archive.identity(Object.const_get(owner).instance_method(names.first).source_location.first)
-            end
+            code = METHODS.map { |owner, names| Object.const_get(owner).instance_method(names.first).source_location.first }
+            @sources = code.map { |path| [:file, path, Archive.identity(path)] }
             # It computes transitions up to a number of years after the current one.
             last = reader.const_get(:GENERATE_UP_TO) if reader.const_defined?(:GENERATE_UP_TO)
-            @description = ["time zones 1", Documents::RUNTIME, last, *code].join(" ")
+            @description = "time zones 1 #{Documents::RUNTIME} #{last}"
             hook(reader)
           end
 
@@ -51,11 +50,11 @@ module Snapboot
 
             zone = nil
             texts = reader.instance_variable_get(:@string_deduper)
-            document = Documents.answer(path, @description, ->(_) { known(zone, texts) }) do
+            document = Documents.answer(path, @description, ->(_) { known(zone, texts) }, @sources) do
               zone = yield
-              plain(zone)
+              Archive.attempt(path) { plain(zone) }
             end
-            zone || zone_of(document, texts)
+            zone || Archive.attempt(path) { zone_of(document, texts) } || yield
           end
 
           private
