@@ -7,7 +7,7 @@ import threading
 import pytest
 from common import support
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 THAWS = 50
 

@@ -12,7 +12,7 @@ import types
 import pytest
 from common import installed, support
 
-pytestmark = pytest.mark.sample(4)
+pytestmark = pytest.mark.sample(8)
 
 FRONT_END = "python/snapboot/front_end/"
 RUBY_LAYOUT = ("ruby/lib/snapboot/front_end/object_header.rb", "  FROZEN = 1 << 11\n", "  FROZEN = 1 << 10\n")

@@ -6,7 +6,7 @@ import pytest
 from common import support
 from common.languages import both
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 
 def made(image):

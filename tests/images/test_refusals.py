@@ -14,7 +14,7 @@ from common import support
 
 from .refusals import PRELUDE, PROGRAMS, RUBY_PROGRAMS
 
-pytestmark = pytest.mark.sample(10)
+pytestmark = pytest.mark.sample(20)
 
 
 def program(folder, source, name="culprit"):

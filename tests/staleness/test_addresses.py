@@ -4,7 +4,7 @@ import pytest
 
 from .test_other_start import Program
 
-pytestmark = pytest.mark.sample(4, whole=True)
+pytestmark = pytest.mark.sample(8, whole=True)
 
 CONFIG = "VALUE = os.environ.get('XDG_CONFIG_HOME') or os.path.expanduser('~/.config')"
 

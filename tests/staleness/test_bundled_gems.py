@@ -8,7 +8,7 @@ from common import support
 from .test_gems import Frozen, gem
 from .test_packages import write
 
-pytestmark = [support.needs_ruby, pytest.mark.sample(12, whole=True)]
+pytestmark = [support.needs_ruby, pytest.mark.sample(24, whole=True)]
 
 PLATFORM = "x86_64-linux"
 SETUP = "require 'bundler/setup'\n"

@@ -9,7 +9,7 @@ from workloads import Unavailable
 
 from . import changes, programs
 
-pytestmark = pytest.mark.sample(10, whole=True)
+pytestmark = pytest.mark.sample(20, whole=True)
 
 STEPS = int(os.environ.get("SNAPBOOT_STEPS", "60"))
 

@@ -10,7 +10,7 @@ CONSOLE = "pip._vendor.rich.console"
 pytestmark = [pytest.mark.skipif(
     subprocess.run([support.PYTHON, "-c", f"import {CONSOLE}"], capture_output=True).returncode != 0,
     reason="this Python's pip carries no rich along",
-), pytest.mark.sample(10, whole=True)]
+), pytest.mark.sample(20, whole=True)]
 
 SHOW = "import made; print([(each.color_system, each.is_interactive, each.is_terminal) for each in made.ALL])"
 

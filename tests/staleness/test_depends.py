@@ -6,7 +6,7 @@ import pytest
 from common import support, terminal
 from common.languages import PYTHON, RUBY, both
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 
 def inspected(image):

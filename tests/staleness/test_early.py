@@ -7,7 +7,7 @@ from common import support
 from common.languages import PYTHON, RUBY, both, names
 from common.terminal import shown_on
 
-pytestmark = pytest.mark.sample(10, whole=True)
+pytestmark = pytest.mark.sample(20, whole=True)
 
 # What a preload may keep of it: for each language an expression, and the words of the refusal.
 REFUSED = {

@@ -8,7 +8,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
 
-pytestmark = pytest.mark.sample(12, whole=True)
+pytestmark = pytest.mark.sample(24, whole=True)
 
 # Ways to read NAME, each an expression for VALUE: (Python, Ruby). "none" where it is not set.
 READS = {

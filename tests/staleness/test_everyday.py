@@ -10,7 +10,7 @@ from common import support
 
 from .test_other_start import Program
 
-pytestmark = pytest.mark.sample(8, whole=True)
+pytestmark = pytest.mark.sample(16, whole=True)
 
 BASE = {"LANG": "C.UTF-8", "LC_ALL": None, "LANGUAGE": None, "XDG_CONFIG_HOME": None}
 

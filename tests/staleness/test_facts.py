@@ -9,7 +9,7 @@ import pytest
 from common import support
 from common.languages import PYTHON, RUBY, both
 
-pytestmark = pytest.mark.sample(16)
+pytestmark = pytest.mark.sample(32)
 
 SETTING = "/proc/sys/kernel/pid_max"
 

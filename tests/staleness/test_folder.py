@@ -8,7 +8,7 @@ from common.languages import PYTHON, RUBY, both, names
 
 from .test_other_start import Program
 
-pytestmark = pytest.mark.sample(10, whole=True)
+pytestmark = pytest.mark.sample(20, whole=True)
 
 # What a preload may do with the answer: for each language an expression, and whether a thaw in another folder can have it renewed.
 KEPT = {

@@ -10,7 +10,7 @@ import pytest
 from common import support
 from common.waiting import settle
 
-pytestmark = pytest.mark.sample(10, whole=True)
+pytestmark = pytest.mark.sample(20, whole=True)
 
 ASK = ["-c", "import helper; print(helper.ANSWER)"]
 FIRST, OTHER = "ANSWER = 'first!'\n", "ANSWER = 'second'\n"  # of one size

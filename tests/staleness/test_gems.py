@@ -8,7 +8,7 @@ from common import support
 
 from .test_packages import write
 
-pytestmark = [support.needs_ruby, pytest.mark.sample(6, whole=True)]
+pytestmark = [support.needs_ruby, pytest.mark.sample(12, whole=True)]
 
 
 def gem(home, name, version="1.0"):

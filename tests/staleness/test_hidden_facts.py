@@ -7,7 +7,7 @@ import pytest
 
 from .test_other_start import Program
 
-pytestmark = pytest.mark.sample(12, whole=True)
+pytestmark = pytest.mark.sample(24, whole=True)
 
 # What is kept of HOME (V), and how it is shown; {n} is the size of the image's HOME.
 KEPT = {

@@ -56,7 +56,7 @@ def cases():
             yield pytest.param(language, name, marks=[support.needs_ruby] if language == "ruby" else [])
 
 
-@pytest.mark.sample(12, each=lambda case: case["language"])
+@pytest.mark.sample(24, each=lambda case: case["language"])
 @pytest.mark.parametrize(("language", "name"), list(cases()))
 def test_state_that_no_object_leads_to(tmp_path, language, name):
     homes = [str(tmp_path / name) for name in ("home", "another-home")]

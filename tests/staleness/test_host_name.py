@@ -6,7 +6,7 @@ from common import support
 from .programs import frozen_with_module
 from .test_facts import another_host
 
-pytestmark = pytest.mark.sample(4, whole=True)
+pytestmark = pytest.mark.sample(8, whole=True)
 
 KEEPS = """
 import os, platform, socket

@@ -11,7 +11,7 @@ import pytest
 from common import support
 from common.waiting import settle
 
-pytestmark = pytest.mark.sample(12, whole=True)
+pytestmark = pytest.mark.sample(24, whole=True)
 
 # A module of the standard library that is a file of its own here: some interpreters have most of them inside.
 NATIVE = next(name for name in ("_json", "_bz2", "_queue") if name not in sys.builtin_module_names)

@@ -9,7 +9,7 @@ from .programs import frozen_with_module
 
 OTHER = ["setarch", "--uname-2.6"]
 pytestmark = [
-    pytest.mark.sample(4, whole=True),
+    pytest.mark.sample(8, whole=True),
     pytest.mark.skipif(subprocess.run([*OTHER, "true"], capture_output=True).returncode != 0, reason="no other release can be shown"),
 ]
 

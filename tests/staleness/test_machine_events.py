@@ -13,7 +13,7 @@ from common.languages import PYTHON, RUBY, both
 
 from .test_facts import in_namespace
 
-pytestmark = pytest.mark.sample(12, whole=True)
+pytestmark = pytest.mark.sample(24, whole=True)
 
 
 def frozen(language, tmp_path, python, ruby):

@@ -9,7 +9,7 @@ import pytest
 from common import support
 from common.waiting import settle
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 HELPER = """\
 import ctypes, importlib.metadata, os, resource, socket, sys

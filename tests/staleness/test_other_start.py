@@ -193,7 +193,7 @@ def cases(ways):
                 yield pytest.param(language, way, marks=[support.needs_ruby] if language == "ruby" else [])
 
 
-@pytest.mark.sample(64)
+@pytest.mark.sample(128)
 @pytest.mark.parametrize("variable", ["HOME", "USER", "LOGNAME", "PATH", "SITE"])
 @pytest.mark.parametrize("language, way", list(cases(WAYS)))
 def test_what_is_only_kept_is_renewed(language, way, variable, tmp_path, homes):
@@ -348,7 +348,7 @@ OUT_OF_SIGHT = {
 
 
 @support.needs_ruby
-@pytest.mark.sample(16)
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("what", OUT_OF_SIGHT)
 def test_what_ruby_keeps_out_of_sight(what, tmp_path, homes):
     source, show = OUT_OF_SIGHT[what]
@@ -446,7 +446,7 @@ WHOLES = {
 }
 
 
-@pytest.mark.sample(16)
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("how", WHOLES)
 def test_who_goes_through_the_environment_depends_on_what_it_picks(how, tmp_path):
     expression, counting, others = WHOLES[how]

@@ -5,7 +5,7 @@ from common.languages import both
 
 from .test_other_start import Program
 
-pytestmark = pytest.mark.sample(8, whole=True)
+pytestmark = pytest.mark.sample(16, whole=True)
 
 
 @both

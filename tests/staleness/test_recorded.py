@@ -18,7 +18,7 @@ sys.path.insert(0, str(support.ROOT / "tools"))
 
 import workloads  # noqa: E402
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 # Why a path that was looked up is no input: what it looks like, and the reason.
 REASONS = [

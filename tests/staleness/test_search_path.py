@@ -134,7 +134,7 @@ def cases():
             yield pytest.param(RUBY, ruby, is_served, id=f"ruby: {way}", marks=support.needs_ruby)
 
 
-@pytest.mark.sample(18)
+@pytest.mark.sample(36)
 @pytest.mark.parametrize("language, boot, is_served", list(cases()))
 def test_what_follows_from_the_search_path_counts(language, boot, is_served, tmp_path):
     program = Program(language, tmp_path, boot)
@@ -154,7 +154,7 @@ def test_a_module_comes_from_the_directories_of_the_start(language, tmp_path):
         assert str(expected) in str(found) and str(late[0].parent) in str(path), (path, found)
 
 
-@pytest.mark.sample(8, each=lambda parameters: parameters["language"].name)
+@pytest.mark.sample(16, each=lambda parameters: parameters["language"].name)
 @both
 @pytest.mark.parametrize("made_with", ["unset", "empty", "other"])
 def test_any_value_serves_any_other(language, made_with, tmp_path):

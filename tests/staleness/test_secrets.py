@@ -15,7 +15,7 @@ from store.stores import Store
 
 from .programs import workloads
 
-pytestmark = pytest.mark.sample(10, whole=True)
+pytestmark = pytest.mark.sample(20, whole=True)
 
 FIRST = "first-Value-0123456789abcdef"
 # Of other lengths and kinds of characters, too.

@@ -10,7 +10,7 @@ from common import support
 from common.languages import PYTHON, RUBY, both
 from common.terminal import shown_on
 
-pytestmark = pytest.mark.sample(10)
+pytestmark = pytest.mark.sample(20)
 
 TEXT = {
     PYTHON: "import locale, os, posix, sys\n"

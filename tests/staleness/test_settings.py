@@ -8,7 +8,7 @@ import pytest
 from tests.common import support
 from tests.common.support import needs_ruby
 
-pytestmark = pytest.mark.sample(10)
+pytestmark = pytest.mark.sample(20)
 
 LOCALE = {"LANG": "C"}
 DONT_WRITE = {"PYTHONDONTWRITEBYTECODE": None}

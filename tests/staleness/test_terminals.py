@@ -12,7 +12,7 @@ from common.terminal import shown_on
 
 from .test_other_start import LANGUAGES, Program
 
-pytestmark = pytest.mark.sample(12)
+pytestmark = pytest.mark.sample(24)
 
 # What is done with the answer, in each language, and how many variants serve starts at a terminal and without: 0 where the first kind is
 # ordinary. V stands for it.

@@ -8,7 +8,7 @@ from .programs import frozen_with_module
 from .test_facts import another_host
 from .test_other_start import LANGUAGES, Program, cases
 
-pytestmark = pytest.mark.sample(12, whole=True)
+pytestmark = pytest.mark.sample(24, whole=True)
 
 # What is done with a value V of another start, O, which the image's boot and the other starts of its freeze do not have.
 WAYS = {

@@ -7,7 +7,7 @@ from common.languages import PYTHON, both
 
 from store.stores import Store
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 # Files that each start loads, from a folder that the program adds.
 MANY = 12

@@ -13,7 +13,7 @@ from common.waiting import settle
 from store.stores import Store, is_thawed
 from store.test_install import Tool
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 MB = 1 << 20
 SCRIPTS = {"python": "print('right')\n", "ruby": 'puts "right"\n'}

@@ -7,7 +7,7 @@ from common.languages import PYTHON, both
 
 from .stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(6)
+pytestmark = pytest.mark.sample(12)
 
 PROGRAMS = {
     "python": {

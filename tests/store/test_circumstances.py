@@ -11,7 +11,7 @@ from common.languages import both
 from store.stores import Store, is_thawed
 from store.test_hostile import hanging, write  # noqa: F401
 
-pytestmark = pytest.mark.sample(6)
+pytestmark = pytest.mark.sample(12)
 
 # Shows what a program gets, and ends in a way of its own.
 SCRIPTS = {

@@ -10,7 +10,7 @@ from common.languages import PYTHON, both
 from store.stores import Store, is_thawed
 from store.test_hostile import write
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 AHEAD = 400 * 24 * 3600
 

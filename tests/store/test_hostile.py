@@ -14,7 +14,7 @@ from common.languages import PYTHON, both
 
 from store.stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(6)
+pytestmark = pytest.mark.sample(12)
 
 COUNT = 20
 SCRIPTS = {"python": "import sys\nprint('right', sys.argv[1:])\n", "ruby": 'puts "right #{ARGV}"\n'}

@@ -12,7 +12,7 @@ from common.languages import both
 
 from store.stores import Store
 
-pytestmark = pytest.mark.sample(4)
+pytestmark = pytest.mark.sample(8)
 
 LIBRARIES = ("libsnapboot_freezer.so", "libsnapboot_python.so", "libsnapboot_ruby.so")
 # What a program can notice of how it was started.

@@ -12,7 +12,7 @@ from common.languages import PYTHON, both
 
 from store.stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 # What pip and RubyGems write, as far as it counts.
 SCRIPTS = {

@@ -15,7 +15,7 @@ from common.languages import PYTHON, both
 from store.stores import Store
 from store.test_hostile import write
 
-pytestmark = pytest.mark.sample(3, whole=True)
+pytestmark = pytest.mark.sample(6, whole=True)
 
 
 @both

@@ -6,7 +6,7 @@ from common.languages import both
 
 from store.stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from common.languages import PYTHON
 from store.stores import Store, is_thawed
 from store.test_install import Tool
 
-pytestmark = pytest.mark.sample(2, whole=True)
+pytestmark = pytest.mark.sample(4, whole=True)
 
 # In a builder, whose policy is SCHED_BATCH, a boot waits here while the test listens. What it asks a socket is no input.
 WAITS = """

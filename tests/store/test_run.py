@@ -10,7 +10,7 @@ from common.languages import PYTHON, RUBY, both
 
 from store.stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 SHOW = {
     "python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:], sys.stdin.read())\nsys.exit(len(sys.argv) - 1)\n",

@@ -13,7 +13,7 @@ from common.languages import PYTHON, RUBY, both
 
 from store.stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(6, whole=True)
+pytestmark = pytest.mark.sample(12, whole=True)
 
 # A program that loads what its arguments name, after those that are statements.
 PROGRAMS = {

@@ -11,7 +11,7 @@ from common.languages import both
 
 from .stores import Store, is_thawed
 
-pytestmark = pytest.mark.sample(4)
+pytestmark = pytest.mark.sample(8)
 
 PROGRAMS = {
     "python": {
