@@ -14,9 +14,9 @@ RUBY = comparison.HERE / "ruby"
 SELECTION = sorted((RUBY / "selection").glob("*.rb"))
 
 
-# RubyGems looks for a lockfile from the current directory upwards to find which Bundler it is to be, so an image with Bundler is
-# fresh in one directory only, and each run has its own.
-FROM_THE_DIRECTORY = {"bundler"}
+# An image with these is fresh in one directory only, and each run has its own: RubyGems looks for a lockfile from the current directory
+# upwards to find which Bundler it is to be, and Minitest 6 keeps a pattern with that directory.
+FROM_THE_DIRECTORY = {"bundler", "minitest"}
 
 
 def required():

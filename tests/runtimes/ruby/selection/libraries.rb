@@ -137,7 +137,7 @@ class LibrariesTest < Minitest::Test
   def test_text_tools
     assert_equal(["a b", "c"], Shellwords.split("'a b' c"))
     assert_equal("h", URI.parse("http://h:1/p?q").host)
-    assert_equal("{:a=>1}\n", capture_io { pp({ a: 1 }) }.first)
+    assert_equal("#{{ a: 1 }.inspect}\n", capture_io { pp({ a: 1 }) }.first)
     assert_equal(2, Reline::Unicode.calculate_width("日"))
   end
 
