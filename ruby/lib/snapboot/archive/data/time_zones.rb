@@ -50,7 +50,7 @@ module Snapboot
 
             zone = nil
             texts = reader.instance_variable_get(:@string_deduper)
-            document = Documents.answer(path, @description, ->(_) { known(zone, texts) }, @sources) do
+            document = Documents.answer(path, @description, ->(_) { traits(zone, texts) }, @sources) do
               zone = yield
               Archive.attempt(path) { plain(zone) }
             end
@@ -68,7 +68,7 @@ module Snapboot
           end
 
           # Returns what Writer needs to know of the document; nil if the same zone cannot be made again.
-          def known(zone, texts)
+          def traits(zone, texts)
             document = plain(zone)
             { shared: false, date: :never } if document && zone_of(document, texts) == zone
           end
