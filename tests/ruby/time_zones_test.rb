@@ -5,7 +5,6 @@ require "fileutils"
 require "open3"
 require "tmpdir"
 require "rbconfig"
-require "support/not_tried"
 
 # Time zones that TZInfo reads, from the boot archive: they are as TZInfo itself computes them. Every start is a Ruby process
 # of its own.

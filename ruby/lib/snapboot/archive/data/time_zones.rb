@@ -1,6 +1,7 @@
 # frozen_string_literal: true
 
 require_relative "documents"
+require_relative "../searches/trees"
 
 module Snapboot
   module Archive
@@ -37,7 +38,7 @@ module Snapboot
             @transition = ::TZInfo::TimezoneTransition
             @originals = Originals.new(METHODS, file.delete_suffix("/data_sources/zoneinfo_reader.rb"))
             code = METHODS.map { |owner, names| Object.const_get(owner).instance_method(names.first).source_location.first }
-            @sources = code.map { |path| [:file, path, Archive.identity(path)] }
+            @sources = Searches::Trees.sources(code)
             # It computes transitions up to a number of years after the current one.
             last = reader.const_get(:GENERATE_UP_TO) if reader.const_defined?(:GENERATE_UP_TO)
             @description = "time zones 1 #{Documents::RUNTIME} #{last}"
@@ -48,11 +49,11 @@ module Snapboot
           def read(reader, path)
             return yield unless Archive.enabled? && @originals.intact?
 
-            zone = nil
+            zone = known = nil
             texts = reader.instance_variable_get(:@string_deduper)
-            document = Documents.answer(path, @description, ->(_) { traits(zone, texts) }, @sources) do
+            document = Documents.answer(path, @description, ->(_) { traits(zone, known, texts) }, @sources) do
               zone = yield
-              Archive.attempt(path) { plain(zone) }
+              known = Archive.attempt(path) { plain(zone) }
             end
             zone || Archive.attempt(path) { zone_of(document, texts) } || yield
           end
@@ -68,8 +69,7 @@ module Snapboot
           end
 
           # Returns what Writer needs to know of the document; nil if the same zone cannot be made again.
-          def traits(zone, texts)
-            document = plain(zone)
+          def traits(zone, document, texts)
             { shared: false, date: :never } if document && zone_of(document, texts) == zone
           end
 
