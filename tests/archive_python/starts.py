@@ -31,13 +31,17 @@ def interpreters():
 
 @functools.cache
 def image_of(python):
-    """An image of an interpreter alone in an environment that is enabled, and the variables that its starts have."""
+    """An image of an interpreter alone in an environment that is enabled, and the variables that its starts have.
+
+    An ordinary start with these variables has no archive as long as SNAPBOOT_ARCHIVE is not set.
+    """
     folder = pathlib.Path(tempfile.mkdtemp(prefix="snapboot-enabled-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     (folder / "enabled").mkdir()
     path = RUN / "sitecustomize.py"
     code = f"names = {{'__name__': 'snapboot.archive.run', '__file__': {str(path)!r}}}\n"
-    code += "exec(open(names['__file__']).read(), names)\nnames['switch_on_here']()\n"
+    code += "exec(open(names['__file__']).read(), names)\n"
+    code += "if {b'SNAPBOOT_ARCHIVE', b'SNAPBOOT_FREEZE_DIR'} & {*names['posix'].environ}: names['switch_on_here']()\n"
     (folder / "enabled/sitecustomize.py").write_text(code)
     variables = {"PYTHONPATH": str(folder / "enabled")}
     image = support.frozen(folder / "bare.img", [python], env=support.environment(**variables), cwd=folder)
@@ -65,6 +69,10 @@ class Starts:
         env["PYTHONPATH"] = os.fspath(RUN) if before is None else f"{RUN}:{before}"
         env["SNAPBOOT_ARCHIVE"] = os.fspath(self.archive)
         return self._run(words, {**env, **(more or {})}, options)
+
+    def not_thawed(self, words, **options):
+        """The Result of the ordinary start that `thawed` takes the place of: it has the same variables, and so the same `sys.path`."""
+        return self._run(words, support.environment(**{**self.variables, **image_of(self.python)[1]}), options)
 
     def thawed(self, words, more=None, **options):
         """The Result of a start from an image of the interpreter alone, whose process has the archive; `more` are variables."""
