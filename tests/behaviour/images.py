@@ -23,7 +23,8 @@ class CannotFreeze(Exception):
 
 def interpreters():
     """The interpreters to test: name -> path. This CPython first, then the others that pyenv has, then Ruby."""
-    found = {"python%d.%d" % sys.version_info[:2]: os.path.realpath(sys._base_executable)}
+    # One of a free-threaded build ends with `t`.
+    found = {"python%d.%d" % sys.version_info[:2] + "t" * ("t" in sys.abiflags): os.path.realpath(sys._base_executable)}
     versions = pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")) / "versions"
     for folder in sorted(versions.glob("3.*"), key=lambda path: [int(n) for n in re.findall(r"\d+", path.name)]):
         version = tuple(int(number) for number in re.findall(r"\d+", folder.name)[:2])

@@ -55,7 +55,7 @@ class Case:
     prints: str = ""
     since: tuple = ()
     workload: str = ""
-    falls_back: object = False  # or the kinds of streams with which it does, or the versions: "< 3.4"
+    falls_back: object = False  # or the kinds of streams with which it does, or the versions: "< 3.4", "free-threaded"
     differs: Difference = None
     refused: str = ""  # what `snapboot freeze` must say instead: a pattern
 
@@ -64,8 +64,10 @@ class Case:
         """The kinds of standard streams to run it with: each kind in the first way, a pipe in the others."""
         return self.streams if self.first else self.streams[:1]
 
-    def expects_fallback(self, kind, version):
+    def expects_fallback(self, kind, version, is_free_threaded):
         """Whether the image must start the ordinary way with these standard streams, on this version (a tuple of numbers)."""
+        if self.falls_back == "free-threaded":
+            return is_free_threaded
         if isinstance(self.falls_back, str):
             return is_among(version, self.falls_back)
         return self.falls_back if isinstance(self.falls_back, bool) else kind in self.falls_back

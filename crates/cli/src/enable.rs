@@ -19,7 +19,16 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
     let environment = environment(arguments.environment.as_deref())?;
     let set_up = Installation::find()?.python_run()?;
     let line = line(&set_up)?;
-    for folder in packages_of(&environment)? {
+    let served: Vec<PathBuf> =
+        packages_of(&environment)?.into_iter().filter(|folder| !is_free_threaded(folder)).collect();
+    if served.is_empty() {
+        return Err(Failure::refusal(format!(
+            "{} is an environment of a free-threaded build of CPython, which has no boot archive yet: its objects are laid out in another \
+             way. Its programs start as before. Make the environment with an ordinary build of the same version to have an archive.",
+            environment.display()
+        )));
+    }
+    for folder in served {
         let file = folder.join(FILE);
         // Starts read it at any time, so it is never half written.
         let draft = folder.join(format!(".{FILE}.{}", std::process::id()));
@@ -122,4 +131,9 @@ fn packages_of(environment: &Path) -> Result<Vec<PathBuf>> {
         )));
     }
     Ok(found)
+}
+
+/// Whether a site-packages directory belongs to a free-threaded build, whose library directory is named like `python3.13t`.
+fn is_free_threaded(packages: &Path) -> bool {
+    packages.parent().and_then(Path::file_name).is_some_and(|name| name.as_encoded_bytes().ends_with(b"t"))
 }

@@ -37,6 +37,8 @@ pub struct Runtime {
 /// main part differ from the last one's (`sys.version_info` in the front end), and run CPython's own tests
 /// (tests/runtimes). tests/repository/test_signposts.py compares the other lists of versions with this one.
 pub const PYTHONS: [&str; 8] = ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
+/// Those of which free-threaded builds were tested as well.
+pub const FREE_THREADED: [&str; 1] = ["3.13"];
 /// Tested CRuby versions; others are refused. Before adding one, check `RUBY_VERSION` in the front end (with Prism:
 /// prism_script.rb), the length of texts embedded in objects (`LONG_NAME` in main_script.rb and crates/installation
 /// lib.rs), and run tests/runtimes. tests/repository/test_signposts.py
@@ -220,8 +222,9 @@ impl ProbeReply {
         let is_cpythons = own == "cpython" && jit::CPYTHON.contains(&minor);
         let why = if self.implementation != own {
             "only CPython and CRuby can be frozen".to_owned()
-        } else if !self.threads.is_empty() {
-            "it is a free-threaded build; use an ordinary build of the same version".to_owned()
+        } else if !self.threads.is_empty() && !FREE_THREADED.contains(&minor) {
+            let tried = range(&FREE_THREADED);
+            format!("it is a free-threaded build, and Snapboot was tried with those of {tried}; use an ordinary build of the same version")
         } else if is_yjit && tried.contains(&minor) && !jit::YJIT.contains(&minor) {
             format!("YJIT is enabled, and its code can be frozen from CRuby {} on; turn it off", jit::YJIT[0])
         } else if !self.jit.is_empty() && !is_yjit && !is_cpythons {
@@ -248,11 +251,15 @@ fn not_yet(what: &str, why: &str) -> Failure {
     Failure::refusal(format!("{what} cannot be frozen: not yet. Here {why}. The program itself runs as before."))
 }
 
-/// Whether a file is named like an interpreter, for the list of `snapboot check`.
+/// Whether a file is named like an interpreter, such as `python3.13`, or `python3.13t` of a free-threaded build.
 pub fn looks_like_interpreter(name: &OsStr) -> bool {
     let text = name.to_string_lossy();
+    let is_version = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     ["python", "pypy", "ruby", "jruby", "truffleruby"].iter().any(|start| {
-        text.strip_prefix(start).is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
+        text.strip_prefix(start).is_some_and(|rest| match rest.strip_suffix('t') {
+            Some(version) => *start == "python" && !version.is_empty() && is_version(version),
+            None => is_version(rest),
+        })
     })
 }
 
@@ -273,13 +280,18 @@ mod tests {
         assert_eq!(message("cpython", "3.11.7", "", ""), None);
         assert_eq!(message("ruby", "3.1.2", "", ""), None);
         assert_eq!(message("ruby", "3.3.8", "", "YJIT"), None);
+        assert_eq!(message("cpython", "3.13.5", "free-threaded", ""), None);
         assert_eq!(message("cpython", "3.14.10", "", "JIT"), None);
         assert_eq!(message("ruby", "3.4.1", "", "YJIT"), None);
         let cases = [
             (message("pypy", "3.10.14", "", ""), "PyPy 3.10.14"),
             (message("jruby", "3.1.4", "", ""), "JRuby 3.1.4"),
             (message("truffleruby", "3.3.7", "", ""), "TruffleRuby"),
-            (message("cpython", "3.13.1", "free-threaded", ""), "free-threaded"),
+            (
+                message("cpython", "3.14.1", "free-threaded", ""),
+                "free-threaded build, and Snapboot was tried with those of 3.13;",
+            ),
+            (message("cpython", "3.13.1", "free-threaded", "JIT"), "JIT is enabled"),
             (message("cpython", "3.7.17", "", ""), "3.8 to 3.15"),
             (message("cpython", "3.80.1", "", ""), "3.8 to 3.15"),
             (message("ruby", "3.0.7", "", ""), "tried with 3.1 to 3.4"),
@@ -302,10 +314,10 @@ mod tests {
 
     #[test]
     fn interpreters_are_told_by_their_names() {
-        for name in ["python", "python3", "python3.11", "ruby", "ruby3.1", "pypy3"] {
+        for name in ["python", "python3", "python3.11", "python3.13t", "ruby", "ruby3.1", "pypy3"] {
             assert!(looks_like_interpreter(OsStr::new(name)), "{name}");
         }
-        for name in ["python3-config", "pythonw", "ruby-lsp", "py"] {
+        for name in ["python3-config", "pythonw", "pythont", "ruby3.1t", "ruby-lsp", "py"] {
             assert!(!looks_like_interpreter(OsStr::new(name)), "{name}");
         }
     }

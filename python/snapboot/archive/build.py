@@ -98,6 +98,10 @@ def main():
     sys.path.remove(HERE)
     # No compiled files may appear beside the sources.
     sys.dont_write_bytecode = True
+    try:
+        run("run/sitecustomize")["check_head"]()
+    except ImportError as error:
+        return "snapboot: there is no archive to fill: %s" % error
     names = run("imports")
     names["importing"].compiling = run("compiling")["Compiling"]
     native = names["load_library"](HERE)

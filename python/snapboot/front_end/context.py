@@ -176,7 +176,7 @@ class Context:
         It is a new one, since the garbage collector ignores frozen objects; or the old one if somebody holds that already.
         """
         module = sys.modules["__main__"]
-        return module if sys.getrefcount(module) > references.OWN_VARIABLE + 1 else new_main_module()
+        return module if sys.getrefcount(module) > references.OWN_MODULE + 1 else new_main_module()
 
     def fall_back(self, reason):
         """Starts the command the ordinary way, in this process. Never returns.

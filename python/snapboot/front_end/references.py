@@ -16,6 +16,11 @@ def _of_own_variable():
     return sys.getrefcount(thing)
 
 
+def _of_own_module():
+    module = type(sys)("any")
+    return sys.getrefcount(module)
+
+
 def _of_variable_of_caller():
     thing = object()
     return _of_parameter(thing)
@@ -31,6 +36,8 @@ def _of_listed_two_calls_away():
 
 # Counted by a function for an object in its own variable.
 OWN_VARIABLE = _of_own_variable()
+# The same for a module, to which a free-threaded build has one more reference.
+OWN_MODULE = _of_own_module()
 # Counted for an object in a variable of the caller.
 VARIABLE_OF_CALLER = _of_variable_of_caller()
 # Counted for an object in a list, and in the loop variable of the caller's caller.

@@ -16,6 +16,9 @@ import sys
 # `site` looks for these two, mostly without success, before the program begins.
 OWN = "sitecustomize"
 USER = "usercustomize"
+# The bytes that every object begins with in the stable ABI, for which the native part of the archive is built. Those of a free-threaded
+# build, and of one that traces references, are others: loaded there, the native part would write into the wrong fields.
+HEAD = 16
 # This many modules are imported before the archive is opened.
 FEW = 3
 # It is opened before these: the archive may have their documents. They import more modules than that themselves.
@@ -63,6 +66,7 @@ class Finder:
         """Opens the archive. Its own imports go through Python's finders."""
         self.find_spec = find_nothing
         try:
+            check_head()
             self.find_spec = run(self._folder, "imports", THAWED_PROGRAM=self.thawed_program)["finder"](self, self._folder, run)
         except Exception as error:
             if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
@@ -73,6 +77,14 @@ class Finder:
         begin_round = getattr(self.find_spec, "invalidate_caches", None)
         if begin_round is not None:
             begin_round()
+
+
+def check_head():
+    """Raises ImportError if objects of this Python begin otherwise than in the stable ABI."""
+    head = object.__basicsize__
+    if head != HEAD:
+        kind = "this is a free-threaded build" if "t" in sys.abiflags else "this is no ordinary build"
+        raise ImportError("%s: its objects begin with %d bytes of their own, and the archive knows only %d" % (kind, head, HEAD))
 
 
 def find_nothing(name, path=None, target=None):
