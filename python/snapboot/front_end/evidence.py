@@ -7,6 +7,8 @@ programs/other_start.rs), and then again with the first ones. Each boot walks al
 text of the first boot that contains the first value: the program only keeps the fact, and a thaw makes the text
 anew. Any other difference is reported, unless two boots with equal values differ there, too (noise).
 
+Further boots then have values in the forms that they have in everyday starts (everyday_forms.py).
+
 Files in the control directory: `held` is written by the first boot, `held_otherwise` by the other one; `noise` lists
 paths that differ between equal boots, `more` names of variables (more_variables.py); `found` is what a child found
 for its parent."""
@@ -41,6 +43,7 @@ class Evidence:
 
     def __init__(self, request):
         self.role = request.evidence
+        self.form = request.form
         self.facts = request.facts
         self.folder = request.folder
         # Read before the program can change anything.
@@ -52,6 +55,7 @@ class Evidence:
         self._python_path = ()
         self._names = ()  # of facts that a thaw renews
         self._read = ()  # of facts that the program has read
+        self._tried = set()  # see start_form.forms
 
     def show(self, name, value):
         """Records a variable that the program has looked up and is shown."""
@@ -88,8 +92,9 @@ class Evidence:
             if fork.in_child(lambda: self._write_held(own, known), LONGEST):
                 report.add("evidence", "1" if knows_start else "search path")
         elif self.role == "other":
+            compare = self._write_form if self.form else self._compare_otherwise
             # In a child, as in the other boots: a fork leaves traces.
-            if fork.in_child(lambda: self._compare_otherwise(own)):
+            if fork.in_child(lambda: compare(own)):
                 self._add_found_to(report)
             else:
                 report.add("differs", "its objects cannot be compared")
@@ -110,7 +115,7 @@ class Evidence:
         for name in self._read:
             value = fact_of_process(name, variables)
             here[name] = home_of_user() if name == HOME and value is None else value
-        untried = start_form.problem({name: self.facts[name] for name in here}, here)
+        untried = start_form.problem({name: self.facts[name] for name in here}, here, self._tried)
         if untried is not None:
             raise Fallback("stale: %s" % untried)
         values = {name: here[name] for name in self._names}
@@ -136,20 +141,20 @@ class Evidence:
             raise Fallback("the current directory, which the program has read, is gone") from None
 
     def _walk(self, own, translation=None):
-        """Returns pairs of an object and its content by path, as Walk.run."""
+        """Returns the Walk through the objects, not yet run."""
         from .object_paths import Walk  # here, since only a process that is not frozen needs it
 
         self._python_path.take_out()
         gc.collect()  # which leaves the same in all boots
         gc.disable()
-        return Walk(own, self.roots, translation, self._fingerprint).run()
+        return Walk(own, self.roots, translation, self._fingerprint)
 
     def _write_held(self, own, known):
         """Writes what the first boot holds.
 
         known: names of the variables that the program has read by name, and of those that are set if it has read
         all."""
-        rows, fingerprint = self._walk(own), self._fingerprint
+        rows, fingerprint = self._walk(own).run(), self._fingerprint
         write_file(self.folder + b"/held", marshal.dumps({path: fingerprint(content) for path, (_, content) in rows.items()}))
         if known is not None:
             from .more_variables import names_of
@@ -180,7 +185,7 @@ class Evidence:
             # The home directory may occur in any text.
             known.update(first.values())
         translation = Translation(self.here, self.facts, lambda text: fingerprint(content_of_text(text)) in known)
-        rows = self._walk(own | {id(known), id(first)}, translation)
+        rows = self._walk(own | {id(known), id(first)}, translation).run()
         # Modules that only this start has loaded are compared through the objects that refer to them.
         more = [name for name in sys.modules if type(name) is str and name not in first]
         more = (*[name + "." for name in more], *["<%s." % name for name in more])
@@ -206,6 +211,23 @@ class Evidence:
         picked = [b"picked=" + pattern for pattern in marks.patterns()] if marks else []
         self._write_found(picked + [b"differs=" + _plain(path) for path in different])
 
+    def _write_form(self, own):
+        """In a start whose values have another form: writes what is held in the terms of the first boot."""
+        from . import everyday_forms
+        from .object_names import content_of_text
+
+        fingerprint, here = self._fingerprint, {name: self.here[name] for name in self.facts}
+        first = marshal.loads(read_file(self.folder + b"/held"))
+        _, texts = marshal.loads(read_file(self.folder + b"/held_otherwise"))
+        known = set(first.values())
+        templates = {path: pieces_of(template) for path, template in texts.items()}
+        predictions = everyday_forms.Predictions(
+            templates, here.values(), self.facts.values(), lambda text: fingerprint(content_of_text(text)) in known
+        )
+        own = own | set(map(id, (here, first, texts, known, templates, predictions.alike, predictions.here, predictions.there)))
+        everyday_forms.write(self.folder, self.form, here, self._walk(own, predictions), first, predictions, fingerprint)
+        self._write_found([])
+
     def _noise(self):
         """Returns the paths that differ between two equal boots."""
         try:
@@ -215,13 +237,16 @@ class Evidence:
 
     def _compare_again(self, own):
         """In a boot equal to the first: finds the texts that a thaw renews, and the differences that are not noise."""
-        rows, fingerprint = self._walk(own), self._fingerprint
+        from . import everyday_forms
+
+        rows, fingerprint = self._walk(own).run(), self._fingerprint
         first = marshal.loads(read_file(self.folder + b"/held"))
         other, texts = marshal.loads(read_file(self.folder + b"/held_otherwise"))
         noise, differs, held = [], [], []
         renewed, templates = {id(rows[path][0]) for path in texts if path in rows}, {}
-        for path, (thing, content) in rows.items():
-            here = fingerprint(content)
+        again = {path: fingerprint(content) for path, (_, content) in rows.items()}
+        for path, here in again.items():
+            thing = rows[path][0]
             if first.get(path) == here == other.get(path) and id(thing) not in renewed:
                 continue
             template = texts.get(path, b"")
@@ -243,6 +268,8 @@ class Evidence:
         held += [entry for path, template in texts.items() if path not in rows for entry in self._facts_in(template, path)]
         entries += held
         entries += [b"renew=%d,%s" % (number, template) for number, template in templates.items() if template]
+        tried = everyday_forms.alike(self.folder, again, _place, ignored)
+        entries += [b"tried=" + marshal.dumps(forms).hex().encode() for forms in tried]
         self._write_found(entries)
 
     def _facts_in(self, template, path):
@@ -262,6 +289,8 @@ class Evidence:
             if key == b"renew":
                 number, _, template = value.partition(b",")
                 templates[int(number)] = pieces_of(template)
+            elif key == b"tried":
+                self._tried.update(marshal.loads(bytes.fromhex(value.decode())))
             else:
                 report.add(key.decode(), value)
         return templates

@@ -202,18 +202,19 @@ class Walk:
         other = None if self.translation is None else self.translation.translate(text)
         return text if other is None else other
 
-    def content(self, thing, kind):
-        """Returns the value of a leaf as text; None for an object that holds others."""
+    def content(self, thing, kind, there=None):
+        """Returns the value of a leaf as text; None for an object that holds others. there: what it holds in the other boot's terms, a
+        text or bytes; None for what the translation says."""
         if kind is str:
-            return self._there(thing)
+            return self._there(thing) if there is None else there
         if kind is bytes or kind is bytearray:
-            return content_of_text(self._there(thing))
+            return content_of_text(self._there(thing) if there is None else there)
         if kind in NUMBERS or thing is Ellipsis or thing is NotImplemented:
             return repr(thing)
         if issubclass(kind, str):
-            return "%s %s" % (id_free_name(kind), self._there(str.__str__(thing)))
+            return "%s %s" % (id_free_name(kind), self._there(str.__str__(thing)) if there is None else there)
         if issubclass(kind, self.path_kinds):
-            return "%s %s" % (id_free_name(kind), self._there(str(thing)))
+            return "%s %s" % (id_free_name(kind), self._there(str(thing)) if there is None else there)
         if kind in TOLD_BY_NAME:
             return "built in " + str(getattr(thing, "__qualname__", ""))
         if kind.__name__ == "Pattern" and kind.__module__ == "re":

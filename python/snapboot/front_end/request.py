@@ -26,7 +26,7 @@ class Request:
     evidence.py. system: names of another host, release and version of another kernel, by the names of these facts. more_variables: whether
     code that reads the whole environment finds additional variables in it. watches_values: whether only comparisons with these values are
     recorded, see watched_values.py. shifts_addresses: by how much the program's objects have other addresses than in the first boot, see
-    evidence.py; 0 for not at all.
+    evidence.py; 0 for not at all. form: the number of the form that the values of another start have, see everyday_forms.py; 0 for none.
 
     secrets: names of variables (bytes) for which the boot has made-up values. recipe_code: for each recipe with code its name, its folder
     and the code. restarted_threads: names of packages whose threads are started again on demand. compares_secrets: whether nothing is
@@ -68,6 +68,7 @@ class Request:
         self.more_variables = fields.get("more_variables") == ["1"]
         self.watches_values = fields.get("watches_values") == ["1"]
         self.shifts_addresses = int(fields.get("shifts_addresses", ["0"])[0])
+        self.form = int(fields.get("form", ["0"])[0])
         self.system = dict(encode(fact).split(b"=", 1) for fact in fields.get("system", []))
         self.facts = dict(encode(fact).split(b"=", 1) for fact in fields.get("fact", []))
         self.secrets = [encode(name) for name in fields.get("secret", [])]

@@ -27,6 +27,8 @@ pub struct Elsewhere {
     search_path: &'static str,
     /// A part of all these names.
     mark: String,
+    /// The folder of the freeze, in which all these are.
+    of_freeze: PathBuf,
 }
 
 /// The other value of a fact that is a path.
@@ -78,7 +80,7 @@ impl Elsewhere {
                     .map_err(|error| Failure::io("make the directory", folder, &error))?;
             }
         }
-        Ok(Elsewhere { places, search_path, mark })
+        Ok(Elsewhere { places, search_path, mark, of_freeze: path })
     }
 
     /// The other value of a fact.
@@ -94,6 +96,26 @@ impl Elsewhere {
             (KERNEL_VERSION, _) => format!("#1 SMP {}-for-another-start", self.mark).into(),
             _ => self.made_up_name(name).into(),
         }
+    }
+
+    /// The other value of a fact whose value is a folder.
+    pub fn folder_of(&self, fact: &str) -> Option<&Path> {
+        self.folders(fact).first().map(PathBuf::as_path)
+    }
+
+    /// A path for one more HOME of this user, in which the current directory may be. There is nothing.
+    pub fn home_with_folder(&self, user: &OsStr) -> PathBuf {
+        self.above_homes().join(user)
+    }
+
+    fn above_homes(&self) -> PathBuf {
+        self.of_freeze.join(format!("Homes.with-folders-{}", self.mark))
+    }
+
+    /// Whether a path is in the folder of the freeze, and no value of another start.
+    pub fn is_of_freeze(&self, path: &Path) -> bool {
+        let is_value = self.places.iter().map(|place| &place.above).any(|above| path.starts_with(above));
+        path.starts_with(&self.of_freeze) && !is_value && !path.starts_with(self.above_homes())
     }
 
     /// Whether the other value of this fact is the path of a folder.
@@ -243,6 +265,8 @@ pub struct Otherwise {
     pub watches_values: bool,
     /// By how much its objects have other addresses than in a boot like the first one: 0 for not at all, or a small number.
     pub shifts_addresses: u32,
+    /// The number of the [`super::everyday_forms::Form`] of its values; 0 for none.
+    pub form: u32,
     /// Facts of host and kernel that the program gets: names and values.
     pub system: Vec<(OsString, OsString)>,
 }

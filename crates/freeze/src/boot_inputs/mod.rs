@@ -8,6 +8,7 @@
 pub mod attributes;
 mod dependencies;
 pub mod elsewhere;
+pub mod everyday_forms;
 pub mod home;
 mod ignored;
 mod importers;

@@ -219,9 +219,11 @@ impl<'a> BootRequest<'a> {
             push_values("system", &more.system);
             let asked = [("more_variables", more.more_variables), ("watches_values", more.watches_values)];
             asked.iter().filter(|(_, is_asked)| *is_asked).for_each(|(key, _)| request.push(key, "1"));
-            if more.shifts_addresses > 0 {
-                request.push("shifts_addresses", more.shifts_addresses.to_string());
-            }
+            let numbers = [("shifts_addresses", more.shifts_addresses), ("form", more.form)];
+            numbers
+                .iter()
+                .filter(|(_, number)| *number > 0)
+                .for_each(|(key, number)| request.push(key, number.to_string()));
         }
         role.iter().for_each(|role| request.push("evidence", role));
         if let Watch::Origins(folders) = watch {

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use inputs::environment::matches;
@@ -25,8 +25,9 @@ use runtime::{python, Language};
 
 use super::boot::{leave_on_demand, BootRequest, Ended, Running, Watch};
 use super::Freeze;
-use crate::boot::Boot;
+use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::{Elsewhere, Otherwise, PathVariable};
+use crate::boot_inputs::everyday_forms::Form;
 use crate::boot_inputs::other_start_inputs::{OtherStart, ORDER};
 use crate::boot_inputs::search_path::may_be_another;
 use crate::boot_inputs::start_facts::{is_of_system, more_variables, VARIABLES};
@@ -111,6 +112,7 @@ fn compare(boot: &BootRequest<'_>, first: &Boot) -> Result<Option<(Boot, OtherSt
         return Ok(None);
     }
     let Some((other, all)) = boot_with_most(boot, &elsewhere, &more, all)? else { return Ok(None) };
+    try_forms(boot, &elsewhere, &all, first, [accesses, &other.accesses])?;
     let again = BootRequest { knows_other_start: true, limit: None, ..*boot };
     let mut again = again.run(&Watch::InputsAgain)?.written()?;
     let mut shown = OtherStart {
@@ -191,6 +193,39 @@ fn boot_with_most<'n>(
         }
     }
     Ok(None)
+}
+
+/// Boots with values in the forms of everyday starts, of those facts among `all` that are only kept. Leaves the result to
+/// the front end. `first` is the report of the first boot; `known` its accesses, and those of another start.
+fn try_forms(
+    boot: &BootRequest<'_>,
+    elsewhere: &Elsewhere,
+    all: &[&str],
+    first: &Report,
+    known: [&Accesses; 2],
+) -> Result<()> {
+    let used = elsewhere.used_otherwise(all.iter().copied(), known[1]);
+    let is_kept = |name: &str| all.contains(&name) && !used.contains_key(name);
+    let here = std::env::current_dir().unwrap_or_default();
+    let home = boot.environment.value("HOME").map(Path::new).filter(|home| home.is_absolute() && is_kept("HOME"));
+    let is_name =
+        |user: &&OsStr| matches!(Path::new(user).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+    let user = boot.environment.value("USER").filter(is_name).unwrap_or(OsStr::new("Home"));
+    for form in Form::all(elsewhere, &here, home, user, is_kept(CWD))? {
+        let environment = boot.environment.with_values(&form.variables());
+        let more = Otherwise { form: form.number, ..Otherwise::default() };
+        let folder = form.folder.as_ref().unwrap_or(&here).clone();
+        let booted = boot_otherwise(boot, &environment, folder, more)?;
+        let is_same = |booted: &Boot| {
+            let Report { said, repeated, .. } = &booted.report;
+            (said, repeated) == (&first.said, &first.repeated)
+                && form.looks_up_the_same(&booted.accesses, known, elsewhere)
+        };
+        if !booted.is_some_and(|booted| is_same(&booted)) {
+            let _ = fs::remove_file(boot.freeze.dir.file(&format!("form_{}", form.number)));
+        }
+    }
+    Ok(())
 }
 
 /// Removes inputs from the file `more`, the front end's list of further variables. Returns whether any are left.

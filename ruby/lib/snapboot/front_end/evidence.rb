@@ -19,6 +19,8 @@ class Evidence
   attr_reader :facts, :here
   # The purpose of this boot among those that are compared: see protocol.md.
   attr_reader :role
+  # The number of the form that the values of another start have (form_comparison.rb), or nil.
+  attr_reader :form_number
   # Names of private constants by module: later, nothing can tell that they were private.
   attr_reader :private_constants
   # The program's exit handlers, in the order in which they were registered.
@@ -28,6 +30,7 @@ class Evidence
   def initialize(request)
     @directory = request.directory
     @role = request.value("evidence")
+    @form_number = request.value("form")
     @watches_values = !request.value("watches_values").nil?
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
     @here = now(@facts.keys)
@@ -71,6 +74,17 @@ class Evidence
   # Whether this is a boot as another start, which is not frozen.
   def other?
     @role == "other"
+  end
+
+  # Returns the features of the values of this boot: see StartForm#features.
+  def features
+    @form.features(@here)
+  end
+
+  # Returns the pieces of a template: names of facts, and Strings.
+  def pieces_of(template)
+    names = @facts.keys
+    template.split(",").map { |piece| piece.start_with?("x") ? [piece[1..]].pack("H*") : names[piece.to_i] }
   end
 
   # Finds what a thaw makes anew, and reports the differences. +asked+: whether the program has read the current
@@ -145,18 +159,14 @@ class Evidence
   # Reports what the child found. Returns the strings that are made anew: address, pieces and path.
   def found(report)
     entries = File.binread("#{@directory}/found").split("\0").map { |entry| entry.split("=", 2) }
+    tried, entries = entries.partition { |key, _| key == "tried" }
+    @form.add_tried(tried.map(&:last))
     renewed, told = entries.partition { |key, _| key == "renew" }
     told.each { |key, value| report.add(key, value) }
     renewed.to_h do |_, value|
       address, template, path = value.split(" ", 3)
       [address, [pieces_of(template), path]]
     end
-  end
-
-  # Returns the pieces of a template: names of facts, and Strings.
-  def pieces_of(template)
-    names = @facts.keys
-    template.split(",").map { |piece| piece.start_with?("x") ? [piece[1..]].pack("H*") : names[piece.to_i] }
   end
 
   def take(wanted, secrets, report)

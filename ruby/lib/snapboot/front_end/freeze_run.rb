@@ -15,7 +15,7 @@ class FreezeRun
   LEARNING = %w[process_state deeds globals trial learnt].freeze
   SECRETS = %w[secret_values comparison].freeze
   # The files that walk through all that a boot holds.
-  COMPARING = %w[object_paths object_code below_keys process_roots start_comparison].freeze
+  COMPARING = %w[object_paths object_code below_keys process_roots start_comparison form_comparison].freeze
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -271,7 +271,7 @@ class FreezeRun
       @evidence.settle(@asked, @secrets, @report) do
         COMPARING.each(&@load_file)
         @search_path.take_out
-        StartComparison.new(@request.directory, @evidence, object_paths).run
+        (@evidence.form_number ? FormComparison : StartComparison).new(@request.directory, @evidence, object_paths).run
       end
     end
     @report.finish(Report::WRITTEN) if @evidence.other?

@@ -15,6 +15,15 @@ class RenewedTexts
     TO_S.bind_call(object)[/0x(\h+)>\z/, 1] # the last one: a nameless class shows an address, too
   end
 
+  # Returns the pieces with +values+ in place of those that are their keys. The topmost directory adds nothing before a
+  # slash.
+  def self.fill(pieces, values)
+    pieces.each_with_index.map do |piece, at|
+      value = values.fetch(piece, piece)
+      values.key?(piece) && value == "/" && pieces[at + 1].is_a?(String) && pieces[at + 1].start_with?("/") ? "" : value
+    end
+  end
+
   def initialize
     @texts = {}.compare_by_identity
     @hashes = []
@@ -69,7 +78,7 @@ class RenewedTexts
     @texts.each do |text, (pieces, was_frozen)|
       next unless pieces.any? { |piece| values.key?(piece) }
 
-      pieces.map! { |piece| values.fetch(piece, piece) }
+      pieces.replace(RenewedTexts.fill(pieces, values))
       next unless pieces.all?(String)
 
       REPLACE.bind_call(text, pieces.join.force_encoding(ENCODING.bind_call(text)))

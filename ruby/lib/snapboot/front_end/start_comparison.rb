@@ -7,7 +7,7 @@
 # is noise. If noise holds a value of the other boot, the fact binds, since nobody knows what the rest follows from. The
 # files of the control directory: `held` of the first boot and `held_otherwise` of the other one have lines with path and
 # digest of a value and the template of a string that is renewed; `noise` has paths that differ in two like boots; `found` is
-# what a child reports to its parent.
+# what a child reports to its parent. `form_N` is of the boots of form_comparison.rb.
 class StartComparison
   # A text that Ruby itself refers to, which may be gone in the next boot.
   TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n
@@ -63,7 +63,9 @@ class StartComparison
     differs = []
     templates = {}.compare_by_identity
     hidden = []
+    held = {}
     each do |path, value, object|
+      held[path] = value
       there, template = other.delete(path)
       if first.delete(path)&.first != value
         noise[path] = true
@@ -78,15 +80,16 @@ class StartComparison
     hidden += other.filter_map { |path, (_, template)| [template, path] if noise.key?(path) && !path.match?(TABLE_ENTRY) }
     differs += other.keys
     write("noise", noise.keys.map { |path| "#{path}\n" })
+    tried = FormComparison.tried(@directory, held, noise).map { |feature| "tried=#{feature}\0" }
     renewed = templates.reject { |_, (template, _)| template.empty? }
     keys, renewed = renewed.partition { |text, _| @paths.below_keys.key?(text) }
     renewed = renewed.map { |text, (template, path)| "renew=#{RenewedTexts.address(text)} #{template} #{path}\0" }
     differs = differs.reject { |path| noise.key?(path) }.map { |path| "differs=#{path}\0" }
-    write("found", (differs + held(hidden + keys.map(&:last)) + renewed).map(&:b))
+    write("found", (differs + bound(hidden + keys.map(&:last)) + renewed + tried).map(&:b))
   end
 
   # Reports that facts stand where no other value can be put. +templates+: each with its path.
-  def held(templates)
+  def bound(templates)
     found = templates.flat_map do |template, path|
       template.to_s.split(",").grep(/\A\d/).map { |number| [@names[number.to_i], path] }
     end

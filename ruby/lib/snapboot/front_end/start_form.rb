@@ -6,7 +6,8 @@
 # proves nothing about values of another form: a library may quote a path with a blank, truncate a long one, follow a
 # symbolic link, or drop duplicates. Nor does it prove anything about values with other relations: the directory may lie
 # below HOME, or HOME may end in the user's name. So only plain values are accepted, and only if they relate to each
-# other as those in the image do. A value that equals the image's was tried.
+# other as those in the image do, or not at all, as those of the other start. A value that equals the image's was tried.
+# Boots in the forms of everyday starts (form_comparison.rb) add to what was tried.
 class StartForm
   FILE = %r{\A(?:/(?!\.{1,2}(?:/|\z))[A-Za-z0-9._-]+)+\z}n
   LONGEST_PATH = 200
@@ -14,13 +15,28 @@ class StartForm
   # Taken early, since the program may replace these methods.
   REAL, STAT, IS_THERE = %i[realpath stat directory?].map { |name| File.method(name) }
   USER_ID = Process.method(:euid)
-  private_constant :FILE, :LONGEST_PATH, :USER, :REAL, :STAT, :IS_THERE, :USER_ID
+  TOP = "/"
+  UNRELATED = [false] * 4
+  private_constant :FILE, :LONGEST_PATH, :USER, :REAL, :STAT, :IS_THERE, :USER_ID, :TOP, :UNRELATED
 
   # Create this before the program can change anything. +image+: the values in the image by name, as bytes.
   def initialize(image)
     @image = image
     @folders = image.keys.select { |name| name != :PATH && image[name].start_with?("/") }
     @is_there = (@folders - [:cwd]).to_h { |name| [name, there?(image[name])] }
+    @tried = {}
+  end
+
+  # Adds features of values, as #features returns them, with which the program was tried.
+  def add_tried(features)
+    features.each { |feature| @tried[feature] = true }
+  end
+
+  # Returns those features of values, as Strings, that a start may have only if they were tried.
+  def features(values)
+    tops = values.filter_map { |name, value| top(name) if value == TOP }
+    folders = values.slice(*@folders - [:cwd]).select { |_, value| there?(value) && !ordinary?(value) }
+    tops + folders.keys.map { |name| unusual(name) } + relations(values).map { |names, relation| related(names, relation) }
   end
 
   # Returns the reason why a start with these +values+ is not served, or nil. Any name may be missing.
@@ -30,7 +46,7 @@ class StartForm
 
     untried = changed.find { |name, value| !plain?(name, value) }
     return "#{untried.first} has a value that no other start was tried with" if untried
-    return if relations(values) == relations(@image.slice(*values.keys)) && !newly_on_path?(values)
+    return if relations_tried?(values, changed) && !newly_on_path?(values)
 
     "#{values.keys.join(", ")} relate in another way than in the boot"
   end
@@ -41,7 +57,32 @@ class StartForm
     return search_path?(value) if name == :PATH
     return USER.match?(value.to_s) unless @folders.include?(name)
 
-    path?(value) && (name == :cwd || (there?(value) == @is_there[name] && (!@is_there[name] || ordinary?(value))))
+    return false unless path?(value) || (value == TOP && @tried.key?(top(name)))
+
+    return true if name == :cwd
+    return false unless there?(value) == @is_there[name]
+
+    !@is_there[name] || ordinary?(value) || @tried.key?(unusual(name))
+  end
+
+  def relations_tried?(values, changed)
+    before = relations(@image.slice(*values.keys))
+    relations(values).all? do |names, relation|
+      names.none? { |name| changed.key?(name) } || [before[names], UNRELATED].include?(relation) ||
+        @tried.key?(related(names, relation))
+    end
+  end
+
+  def top(name)
+    "#{name} /"
+  end
+
+  def unusual(name)
+    "#{name} unusual"
+  end
+
+  def related(names, relation)
+    "#{names.join(" ")} #{relation.join(" ")}"
   end
 
   def path?(text)
@@ -74,11 +115,13 @@ class StartForm
     false
   end
 
-  # Returns the relations of each two values: whether one equals the other, lies below it, or contains it.
+  # Returns the relations of each two values: whether one equals the other, lies below it, contains it, or is the topmost
+  # directory.
   def relations(values)
     known = values.except(:PATH).reject { |_, value| value.nil? || value.empty? }
     known.to_a.permutation(2).to_h do |(name, value), (other, within)|
-      [[name, other], [value == within, within.start_with?("#{value.delete_suffix("/")}/"), within.include?(value)]]
+      below = within.start_with?("#{value.delete_suffix("/")}/")
+      [[name, other], [value == within, below, within.include?(value), [value, within].include?(TOP)]]
     end
   end
 
