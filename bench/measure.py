@@ -5,6 +5,7 @@ A sample is one number. The kinds:
     time      milliseconds from just before a process is made until it was reaped (posix_spawn, CLOCK_MONOTONIC, wait4)
     cpu       milliseconds of CPU, user and system, that a process and all whom it waited for have used
     response  milliseconds from just before a server's process is made until its first answer over loopback HTTP
+    rate      answers per second of a server over one connection of loopback HTTP, after WARMING ones
     memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
     printed   the number that the program itself prints
 
@@ -15,6 +16,7 @@ an empty pipe, and what this process inherited from its own caller is closed.
 import contextlib
 import ctypes
 import gc
+import http.client
 import mmap
 import os
 import pathlib
@@ -24,9 +26,12 @@ import socket
 import statistics
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 PROCESSES = 10
+WARMING = COUNTED = 3000  # answers of a server
+# A proxy says so before a server that redirects others.
+SECURE = ("X-Forwarded-Proto", "https")
 LIMIT_SECONDS = 120  # no measured command may take longer
 LOGGED = {"SNAPBOOT_LOG": "1"}  # lets an image that is not used say why: such a start must not pass as thawed
 FALLBACK = "starting the ordinary way"
@@ -110,6 +115,26 @@ def ended_well(argv: list[str], env: dict[str, str], stderr: str) -> resource.st
 
 def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
     """Milliseconds until a server answers; the word {port} in `argv` is where. Raises MeasureError if it does not."""
+    with server(argv, env, stderr) as (_, milliseconds):
+        return milliseconds
+
+
+def rate_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
+    """Answers per second of a warm server; the word {port} in `argv` is where. Raises MeasureError if it does not answer."""
+    with server(argv, env, stderr) as (port, _):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
+        try:
+            ask(connection, WARMING)
+            began = time.monotonic()
+            ask(connection, COUNTED)
+            return COUNTED / (time.monotonic() - began)
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def server(argv: list[str], env: dict[str, str], stderr: str) -> Iterator[tuple[int, float]]:
+    """A server that has answered: its port, and milliseconds from just before its process was made until then. It is ended at the end."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -128,7 +153,7 @@ def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null
             if waited > LIMIT_SECONDS:
                 raise MeasureError(f"`{shown(words)}` did not answer on port {port} within {LIMIT_SECONDS} s")
             time.sleep(0.0002)
-        return (time.monotonic_ns() - began) / 1e6
+        yield port, (time.monotonic_ns() - began) / 1e6
     finally:
         if pid:
             os.kill(pid, signal.SIGKILL)
@@ -139,10 +164,20 @@ def answers(port: int) -> bool:
     """Ask for / once. Whether somebody listens there and answers with 200."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=LIMIT_SECONDS) as connection:
-            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            connection.sendall(b"GET / HTTP/1.0\r\n%s: %s\r\n\r\n" % tuple(word.encode() for word in SECURE))
             return b" 200 " in connection.recv(64)
     except OSError:
         return False
+
+
+def ask(connection: http.client.HTTPConnection, times: int) -> None:
+    """Ask for / so many times. Raises MeasureError unless each answer is 200."""
+    for _ in range(times):
+        connection.request("GET", "/", headers=dict([SECURE]))
+        response = connection.getresponse()
+        response.read()
+        if response.status != 200:
+            raise MeasureError(f"a server answered {response.status}, not 200")
 
 
 def memory_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
@@ -185,6 +220,7 @@ KINDS: dict[str, Callable[[list[str], dict[str, str], str], float]] = {
     "time": time_once,
     "cpu": cpu_once,
     "response": response_once,
+    "rate": rate_once,
     "memory": memory_once,
     "printed": printed_once,
 }

@@ -1,11 +1,13 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
-image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13."""
+image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13, and
+yjit.toml about the same with a Ruby that has YJIT."""
 
 import pathlib
 import tomllib
 
 BENCH = pathlib.Path(__file__).resolve().parent
-PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in ("scenarios", "cold-boot", "python-boot", "models", "rails-7")}
+NAMES = ("scenarios", "cold-boot", "python-boot", "models", "rails-7", "yjit")
+PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in NAMES}
 
 
 def read(path: pathlib.Path) -> dict:

@@ -74,7 +74,7 @@ def target(scenario: dict) -> str:
     if "at_most_itself" in scenario:
         return "≤ " + figure(scenario["at_most_itself"], scenario.get("unit", "ms"))
     if "at_most" in scenario:
-        return f"≤ {scenario['at_most']:.2f}"
+        return f"≤ {scenario['at_most']:.2f}" if scenario["at_most"] >= 0.02 else f"≤ {scenario['at_most']:.3f}"
     return f"≥ {scenario['at_least']:.2f}" if "at_least" in scenario else ""
 
 
@@ -198,6 +198,7 @@ TABLES = {
     "python-boot": [python_boot_tables],
     "models": [pairs_table],
     "rails-7": [pairs_table, cold_boot_table],
+    "yjit": [pairs_table],
 }
 
 

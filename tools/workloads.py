@@ -208,6 +208,13 @@ def build_rails_snapboot(directory: pathlib.Path, values: dict) -> None:
     edit(skel / "config/boot.rb", "require \"bundler/setup\"", "require 'snapboot/setup'\nrequire \"bundler/setup\"")
 
 
+def build_rails_yjit(directory: pathlib.Path, values: dict) -> None:
+    """The same application, whose Rails has turned YJIT on. Raises Unavailable where this Ruby or this Rails does not."""
+    skel = copy_rails(directory, values)
+    check = "defined?(RubyVM::YJIT.enable) && RubyVM::YJIT.enabled? or abort 'YJIT is off'"
+    run(["env", "RAILS_ENV=production", "bin/rails", "runner", check], cwd=skel)
+
+
 def copy_rails(directory: pathlib.Path, values: dict) -> pathlib.Path:
     """A copy of the application, without what it wrote while running."""
     skel = directory / "skel"
@@ -329,8 +336,7 @@ WORKLOADS = {
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "code-data-share": Workload(
         "the web trio with code-data-share, an archive to compare with; for CPython 3.8 to 3.12",
-        python=("flask", "requests", "pymongo", "code-data-share==0.1.0"),
-        build=build_code_data_share,
+        python=("flask", "requests", "pymongo", "code-data-share==0.1.0"), build=build_code_data_share,
     ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
@@ -357,21 +363,18 @@ WORKLOADS = {
         "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
     "truffleruby": Workload(
-        "TruffleRuby 25.0 on a JVM, interpreted",
-        debian=(*JVM_PACKAGES, "libyaml-0-2"),  # that is for psych
-        build=build_truffleruby,
-        sources="tools/jvm",
-    ),
+        "TruffleRuby 25.0 on a JVM, interpreted", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"
+    ),  # libyaml is for psych
     "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
-        "the same application with Bootsnap",
-        debian=(*RAILS_PACKAGES, "ruby-bootsnap"),
-        build=build_rails_bootsnap,
+        "the same application with Bootsnap", debian=(*RAILS_PACKAGES, "ruby-bootsnap"), build=build_rails_bootsnap,
         sources="bench/programs/rails",
     ),
     "rails-snapboot": Workload(
-        "the same application with the boot archive", debian=RAILS_PACKAGES, build=build_rails_snapboot,
-        sources="bench/programs/rails",
+        "the same with the boot archive", debian=RAILS_PACKAGES, build=build_rails_snapboot, sources="bench/programs/rails"
+    ),
+    "rails-yjit": Workload(
+        "the same for a Ruby with YJIT, Rails 7.2", debian=RAILS_PACKAGES, build=build_rails_yjit, sources="bench/programs/rails"
     ),
     "bootsnap": Workload("Bootsnap, to compare with", debian=("ruby", "ruby-bootsnap")),
     "jekyll": Workload("jekyll, a command-line tool in Ruby", debian=("ruby", "jekyll")),

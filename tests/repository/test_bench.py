@@ -139,10 +139,36 @@ def test_time_covers_the_whole_process():
     assert 50 <= measure.time_once(["/bin/sleep", "0.05"], ENVIRONMENT) < 5000
 
 
+# Answers so many requests with 200 that say they came by TLS.
+SERVER = """\
+import http.server, sys
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    protocol_version, left = "HTTP/1.1", int(sys.argv[2])
+    def do_GET(self):
+        self.send_response(200 if Answers.left and self.headers["X-Forwarded-Proto"] == "https" else 404)
+        Answers.left -= 1
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answers).serve_forever()
+"""
+
+
 @pytest.mark.parametrize("kind", measure.KINDS)
 def test_a_command_that_fails_is_no_sample(kind):
     with pytest.raises(measure.MeasureError, match="sh"):
         measure.KINDS[kind](["/bin/sh", "-c", "exit 3"], ENVIRONMENT)
+
+
+def test_rate_counts_the_answers_of_a_warm_server(monkeypatch, tmp_path):
+    monkeypatch.setattr(measure, "WARMING", 20)
+    monkeypatch.setattr(measure, "COUNTED", 50)
+    program = tmp_path / "server.py"
+    program.write_text(SERVER)
+    assert 1 < measure.rate_once([sys.executable, str(program), "{port}", "71"], ENVIRONMENT) < 50_000
+    with pytest.raises(measure.MeasureError, match="answered 404, not 200"):
+        measure.rate_once([sys.executable, str(program), "{port}", "70"], ENVIRONMENT)
 
 
 def test_memory_counts_all_processes():
