@@ -10,6 +10,8 @@ module RailsRecipe
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
   # Up to 7.0 their finalizer looks once more whether the process is a forked one: at its end that changes nothing.
   HANDLERS = %w[pool handler].map { |name| "/active_record/connection_adapters/abstract/connection_#{name}.rb" }.freeze
+  # Its thread looks once a minute for connections that nobody uses.
+  REAPER = "/active_record/connection_adapters/abstract/connection_pool/reaper.rb"
 
   class << self
     include Recipes::Defaults
@@ -21,6 +23,14 @@ module RailsRecipe
 
     def harmless_finalizers?(path)
       path.end_with?(*HANDLERS)
+    end
+
+    # As long as it has not begun, or sleeps: then it has nothing in hand, and no `ensure`.
+    def may_be_cut_off?(thread)
+      return false unless LostThreads.place(thread).end_with?(REAPER)
+
+      places = thread.backtrace_locations.to_a
+      places.empty? || (places.size == 2 && places.first.base_label == "sleep")
     end
 
     # Loads what the main part surely needs.

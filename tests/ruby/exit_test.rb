@@ -79,7 +79,40 @@ class ExitTest < SameResult
     same [], file("fails.rb", "class A; def b = [1].each { |x| raise x.to_s }; end\nA.new.b\n")
   end
 
+  def test_the_quick_end_is_possible_where_ruby_has_loaded_its_own_files_only
+    assert_equal "true\n", quick_end("true")
+    assert_equal "false\n", quick_end("true", "-rtempfile")
+  end
+
+  def test_the_end_is_left_to_a_compiler_that_tells_what_it_did
+    skip "no YJIT that can be frozen" unless RubyVM.const_defined?(:YJIT) && RUBY_VERSION >= "3.3"
+    assert_equal "true\n", quick_end("RubyVM::YJIT.enabled?", "--yjit")
+    assert_equal "false\n", quick_end("RubyVM::YJIT.enabled?", "--yjit", "--yjit-stats=quiet")
+  end
+
+  # As long as it sleeps: deeper down there may be an `ensure`.
+  def test_the_thread_that_rails_has_for_idle_connections_may_be_cut_off
+    place = "#{@directory}/active_record/connection_adapters/abstract/connection_pool"
+    FileUtils.mkdir_p(place)
+    File.write("#{place}/reaper.rb", "SLEEPS = Thread.new { sleep }\nDEEPER = Thread.new { [1].each { sleep } }\n")
+    sources = %w[ruby/lib/snapboot/front_end/recipes.rb ruby/lib/snapboot/front_end/lost_threads.rb recipes/rails/ruby.rb]
+    code = <<~RUBY
+      #{sources.map { |path| "#{ROOT}/#{path}" }}.push("#{place}/reaper.rb").each { |path| load path }
+      threads = [SLEEPS, DEEPER, Thread.new { sleep }]
+      Thread.pass until threads.all?(&:stop?)
+      p threads.map { |thread| Recipes.may_be_cut_off?(thread) }
+    RUBY
+    assert_equal "[true, false, false]\n", Open3.capture2(RbConfig.ruby, "-e", code).first
+  end
+
   private
+
+  # Whether a process with these options may end at once, and the condition holds in it, as it prints that.
+  def quick_end(condition, *options)
+    code = "load '#{ROOT}/ruby/lib/snapboot/front_end/exit.rb'\n" \
+           "p #{condition} && Exit.new('').instance_variable_get(:@possible)"
+    Open3.capture2(RbConfig.ruby, *options, "-e", code).first
+  end
 
   # The files that the program leaves, with their content.
   def left_behind(code)

@@ -7,8 +7,11 @@
 class Exit
   DESCRIPTORS = "/proc/self/fd"
 
-  # The files that gem_prelude loads: they register no exit handlers.
-  ORDINARY_FEATURES = %r{/(?:rubygems|did_you_mean|error_highlight|monitor|rbconfig|enc)[./]}
+  # The files that gem_prelude loads, of all versions: they register no exit handlers.
+  ORDINARY_FEATURES =
+    %r{/(?:rubygems|bundled_gems|did_you_mean|error_highlight|syntax_suggest|monitor|rbconfig|enc)[./]}
+  # What a compiler tells of options with which Ruby itself prints or writes at the end.
+  AT_END = %i[stats_enabled? trace_exit_locations_enabled? log_enabled?].freeze
 
   # Call this first of all. +own_feature+ is the front end's entry.
   def initialize(own_feature)
@@ -16,6 +19,7 @@ class Exit
     @possible = $LOADED_FEATURES.all? do |feature|
       !feature.start_with?("/") || feature == own_feature || feature.match?(ORDINARY_FEATURES)
     end
+    @possible &&= !compiler_tells?
     @quick = false
     @more_to_do = false
     # Finalizers defined before the freeze point run at the end, too.
@@ -75,15 +79,29 @@ class Exit
   end
 
   # Makes an error of a watched method look as if there were no wrapper.
-  def hide(error, method)
+  def hide(error, owner, method)
     outside = error.backtrace.drop_while { |frame| frame.start_with?(__FILE__) }
-    error.set_backtrace(["#{outside.first[/\A.*?:\d+/]}:in `#{method}'", *outside]) unless outside.empty?
+    error.set_backtrace(["#{outside.first[/\A.*?:\d+/]}:in #{label(owner, method)}", *outside]) unless outside.empty?
   end
 
   private
 
+  # A method as Ruby's backtraces show it: from 3.4 on with its class.
+  def label(owner, method)
+    return "`#{method}'" if RUBY_VERSION < "3.4"
+
+    owner.singleton_class? ? "'#{owner.attached_object}.#{method}'" : "'#{owner}##{method}'"
+  end
+
   def flush
     @writers.each { |io| io.flush unless io.closed? }
+  end
+
+  # Whether Ruby's compiler has registered a handler of its own, which would run after this one.
+  def compiler_tells?
+    return false unless RubyVM.const_defined?(:YJIT)
+
+    AT_END.any? { |option| RubyVM::YJIT.respond_to?(option, true) && RubyVM::YJIT.__send__(option) }
   end
 
   # True if Ruby has more to do at the end than to flush.
@@ -94,7 +112,9 @@ class Exit
   # Ruby ends these threads, and waits for their `ensure` code.
   def threads_left?
     threads = Thread.list
-    threads.size > 1 && (threads - Recipes.threads).size > 1
+    return false if threads.size == 1
+
+    (threads - Recipes.threads).count { |thread| thread == Thread.current || !Recipes.may_be_cut_off?(thread) } > 1
   end
 
   def descriptors_opened?
@@ -129,7 +149,7 @@ class Exit
       watcher.record_call(name, caller_locations(0, 2).find { |place| place.path != __FILE__ })
       original.bind_call(self, *arguments, **keywords, &block)
     rescue StandardError => e
-      watcher.hide(e, name)
+      watcher.hide(e, owner, name)
       raise
     end
     owner.__send__(:private, name) if private

@@ -37,6 +37,11 @@ module LostThreads
       found
     end
 
+    # The file where a thread was started, as Ruby shows it.
+    def place(thread)
+      thread.inspect[/\A#<\S+ (.*) \S+>\z/m, 1].to_s.sub(/\A.*@/, "").sub(/:\d+\z/, "")
+    end
+
     private
 
     def now
@@ -50,11 +55,6 @@ module LostThreads
       (threads - [Thread.current] - Recipes.threads).reject do |thread|
         thread.thread_variable_get(FORK_SAFE) || place(thread).end_with?(*Recipes.restarted_threads)
       end
-    end
-
-    # Where it was started, as Ruby shows it.
-    def place(thread)
-      thread.inspect[/\A#<\S+ (.*) \S+>\z/m, 1].to_s.sub(/\A.*@/, "").sub(/:\d+\z/, "")
     end
 
     def text(thread)

@@ -46,6 +46,11 @@ module Recipes
       false
     end
 
+    # Whether nothing is left to see of it when a thread that the process has now ends with it, without its `ensure` code.
+    def may_be_cut_off?(_thread)
+      false
+    end
+
     # Those that run now, and that #after_thaw starts again: they have nothing to do that a process must wait for at its end.
     def threads
       []
@@ -99,6 +104,11 @@ module Recipes
     # Whether one says so of the file at +path+.
     def harmless_finalizers?(path)
       @all.any? { |recipe| recipe.harmless_finalizers?(path) }
+    end
+
+    # Whether one says so of the thread.
+    def may_be_cut_off?(thread)
+      @all.any? { |recipe| recipe.may_be_cut_off?(thread) }
     end
 
     # Threads that are there after a thaw, too.
