@@ -44,7 +44,9 @@ if [ ! -e "$system/ready" ]; then
     if [ -e /etc/pip.conf ]; then cp /etc/pip.conf "$system/etc/"; fi
     touch "$system/ready"
 fi
-cp /etc/resolv.conf /etc/hosts "$system/etc/"
+for name in resolv.conf hosts; do # a program that freezes there meanwhile may have read them
+    cmp -s /etc/$name "$system/etc/$name" || cp /etc/$name "$system/etc/"
+done
 # Where this machine takes lists of packages that have expired, as those of a snapshot have.
 apt-config dump | grep '^Acquire::Check-Valid-Until' > "$system/etc/apt/apt.conf.d/90-as-outside" || true
 mount --bind "$system" "$system" # its root is a mount point then, which tools/snapshot.py needs
