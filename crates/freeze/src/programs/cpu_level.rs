@@ -20,8 +20,13 @@ use runtime::loader_of;
 
 use crate::request::Cpu;
 
+/// From which size on the C library copies by other instructions, which it otherwise chooses by the caches of the CPU
+/// of the boot (docs/decisions/81). `rep movsb` is faster than loops from 512 KiB on. A copy of 8 MiB or more goes past
+/// the caches: a larger limit costs a fifth on CPUs whose caches are smaller.
+const COPIES: &str = "glibc.cpu.x86_rep_movsb_threshold=0x80000:glibc.cpu.x86_non_temporal_threshold=0x800000";
+
 /// Variables set for the boot: the C library's first, then those of recipes.
-fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
+fn variables(level: Level) -> Vec<(&'static str, String)> {
     let tunables = match level {
         // glibc picks memmove with AVX by what it prefers, even if it has found no AVX.
         Level::V2 => "glibc.cpu.hwcaps=-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load",
@@ -30,8 +35,8 @@ fn variables(level: Level) -> Vec<(&'static str, &'static str)> {
         }
         Level::V4 => "glibc.cpu.hwcaps=-XSAVEC,-RTM",
     };
-    let of_recipes = recipes::cpu().map(|cpu| (cpu.variable.as_str(), cpu.value(level)));
-    [(TUNABLES, tunables)].into_iter().chain(of_recipes).collect()
+    let of_recipes = recipes::cpu().map(|cpu| (cpu.variable.as_str(), cpu.value(level).to_owned()));
+    [(TUNABLES, format!("{COPIES}:{tunables}"))].into_iter().chain(of_recipes).collect()
 }
 
 const TUNABLES: &str = "GLIBC_TUNABLES";
@@ -56,11 +61,12 @@ pub fn for_level(environment: Environment, program: &Path, level: Level) -> Resu
     let mut set = Vec::new();
     for (name, value) in variables(level) {
         let value = match environment.value(name) {
-            None => OsString::from(value),
+            None => OsString::from(&value),
             Some(own) if name == TUNABLES && find(own.as_bytes(), HWCAPS).is_none() => {
-                let mut both = own.to_owned();
+                // The last value of a tunable counts: the user's.
+                let mut both = OsString::from(&value);
                 both.push(":");
-                both.push(value);
+                both.push(own);
                 both
             }
             Some(own) => {
@@ -134,7 +140,8 @@ mod tests {
         let booted = for_level(environment(TUNABLES, "glibc.malloc.check=0"), &program, Level::V2).unwrap();
         let all = booted.for_boot(OsStr::new("/f.so"), OsStr::new("/dir"));
         let tunables: Vec<_> = all.iter().filter(|(name, _)| name == TUNABLES).map(|(_, value)| value).collect();
-        assert_eq!(tunables, ["glibc.malloc.check=0:glibc.cpu.hwcaps=-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load"]);
+        let level = "glibc.cpu.hwcaps=-XSAVE,-XSAVEC,-AVX_Fast_Unaligned_Load:glibc.malloc.check=0";
+        assert_eq!(tunables, [format!("{COPIES}:{level}").as_str()]);
         assert_eq!(booted.value(TUNABLES).unwrap(), "glibc.malloc.check=0", "what is compared is the user's");
         for (name, value) in [("OPENBLAS_CORETYPE", "Zen"), (TUNABLES, "glibc.cpu.hwcaps=-AVX2")] {
             let Err(refused) = for_level(environment(name, value), &program, Level::V2) else {
