@@ -29,7 +29,7 @@ import time
 from collections.abc import Callable, Iterator
 
 PROCESSES = 10
-WARMING = COUNTED = 3000  # answers of a server
+WARMING = COUNTED = 1500  # answers of a server
 # A proxy says so before a server that redirects others.
 SECURE = ("X-Forwarded-Proto", "https")
 LIMIT_SECONDS = 120  # no measured command may take longer
