@@ -10,8 +10,9 @@ pytestmark = pytest.mark.sample(4)
 NAME = "kept_texts"  # no folder of that name is in `/`, where Python looks for it
 KEEPS = {
     "python": """
-import os
+import atexit, os
 HOME, FOLDER = os.environ["HOME"], os.getcwd()
+atexit.register(lambda value: None, [FOLDER])  # no module leads to this list
 VALUE = [HOME, FOLDER, os.path.join(HOME, ".config"), os.path.abspath("setup.cfg"), {"cache": os.path.join(HOME, "c")}, os.sep]
 """,
     "ruby": """

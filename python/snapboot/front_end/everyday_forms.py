@@ -13,6 +13,7 @@ import posix
 
 from . import start_form
 from .holders_of_texts import TEXTS
+from .object_paths import NAMELESS, nameless_path
 from .report import write_file
 from .request import decode, encode, read_file
 
@@ -57,17 +58,32 @@ class Predictions:
         there = _filled(pieces, self.there)
         return encode(there) if is_bytes else there
 
+    def nameless(self):
+        """Returns the paths of the first boot by those of this one, for texts that are in their own paths: see object_paths.NAMELESS."""
+        found = {}
+        for path, pieces in self.templates.items():
+            if path.startswith(NAMELESS):
+                here = nameless_path(path[len(NAMELESS) :].partition("{")[0], _filled(pieces, self.here))
+                found.setdefault(here, []).append(path)
+        return found
+
 
 def write(folder, number, values, walk, first, predictions, fingerprint):
     """Writes what a boot in form `number` holds. values: its facts, by name, as bytes. walk: the object_paths.Walk, not yet run. first: the
     fingerprints of the first boot, by path."""
     held = {}
+    nameless = predictions.nameless()
     for path, (thing, content) in walk.run().items():
         held[path] = fingerprint(content)
+        for there in nameless.get(path, ()):
+            held[there] = first.get(there)
         if held[path] != first.get(path) and issubclass(type(thing), (*TEXTS, *walk.path_kinds)):
             there = predictions.there_at(path, thing)
             if there is not None:
                 held[path] = fingerprint(walk.content(thing, type(thing), there))
+    for path in nameless:
+        if path not in first:
+            held.pop(path, None)
     write_file(b"%s/%s%d" % (folder, FILE, number), marshal.dumps((start_form.forms(values), held)))
 
 

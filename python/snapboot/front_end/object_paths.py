@@ -195,7 +195,7 @@ class Walk:
                     content = self.content(below, type(below))
                     if content.startswith("snapboot."):
                         continue  # the name of a module of ours
-                    self.rows.append((NAMELESS + "%s{%s %s}" % (name, content[:40], digest(content)), below, content))
+                    self.rows.append((nameless_path(name, content), below, content))
 
     def _there(self, text):
         """Returns a text or bytes in the other boot's terms."""
@@ -459,6 +459,11 @@ class Walk:
             return None
         self.alive.append(names)
         return names
+
+
+def nameless_path(kind, content):
+    """Returns the path of a text in an object that no module leads to. kind: the name of its class."""
+    return NAMELESS + "%s{%s %s}" % (kind, content[:40], digest(content))
 
 
 NUMBERS = frozenset((int, float, bool, complex, type(None)))

@@ -21,7 +21,7 @@ use runtime::loader_of;
 use crate::request::Cpu;
 
 /// From which size on the C library copies by other instructions, which it otherwise chooses by the caches of the CPU
-/// of the boot (docs/decisions/81). `rep movsb` is faster than loops from 512 KiB on. A copy of 8 MiB or more goes past
+/// of the boot (docs/decisions/80). `rep movsb` is faster than loops from 512 KiB on. A copy of 8 MiB or more goes past
 /// the caches: a larger limit costs a fifth on CPUs whose caches are smaller.
 const COPIES: &str = "glibc.cpu.x86_rep_movsb_threshold=0x80000:glibc.cpu.x86_non_temporal_threshold=0x800000";
 
