@@ -3,6 +3,7 @@
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -32,13 +33,18 @@ def environment(**extra):
     return {name: value for name, value in all.items() if value is not None}
 
 
+# What a freeze that takes more than 20 seconds, as on a busy machine, shows of its progress.
+PROGRESS = re.compile(r"^snapboot: .* \(\d+ s so far\)\n", re.MULTILINE)
+
+
 class Result:
-    """How a process ended."""
+    """How a process ended, and what it printed, without the progress of a slow freeze."""
 
     def __init__(self, done):
         self.status = done.returncode
         self.out = done.stdout.decode("utf-8", "backslashreplace") if done.stdout is not None else ""
-        self.err = done.stderr.decode("utf-8", "backslashreplace") if done.stderr is not None else ""
+        err = done.stderr.decode("utf-8", "backslashreplace") if done.stderr is not None else ""
+        self.err = PROGRESS.sub("", err)
 
     @property
     def fell_back(self):

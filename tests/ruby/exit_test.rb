@@ -85,7 +85,7 @@ class ExitTest < SameResult
   end
 
   def test_the_end_is_left_to_a_compiler_that_tells_what_it_did
-    skip "no YJIT that can be frozen" unless RubyVM.const_defined?(:YJIT) && RUBY_VERSION >= "3.3"
+    skip "this Ruby has no YJIT of 3.3 or later" unless RubyVM.const_defined?(:YJIT) && RUBY_VERSION >= "3.3"
     assert_equal "true\n", quick_end("RubyVM::YJIT.enabled?", "--yjit")
     assert_equal "false\n", quick_end("RubyVM::YJIT.enabled?", "--yjit", "--yjit-stats=quiet")
   end
