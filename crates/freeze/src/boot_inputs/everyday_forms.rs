@@ -1,7 +1,7 @@
 //! Forms of everyday starts that the values of another start do not have: the current directory is the topmost one,
 //! HOME itself, or below HOME; HOME is the topmost directory, as in a container for a user without a name.
 //!
-//! The front end compares what a boot in such a form holds (everyday_forms.py, evidence.rb), and this module what it
+//! The front end compares what a boot in such a form holds (everyday_forms.py, form_comparison.rb), and this module what it
 //! looked up: only names that the other start has looked up as well, below the folders of its own.
 
 use std::ffi::{OsStr, OsString};

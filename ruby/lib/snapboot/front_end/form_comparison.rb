@@ -11,7 +11,7 @@
 class FormComparison
   FILES = "form_*"
   # What stands before the bytes of a string in its content, see ObjectPaths.
-  PREFIXES = %w[UTF-8 US-ASCII ASCII-8BIT BINARY].product(["", ", frozen"]).map { |parts| "String #{parts.join}:".b }.freeze
+  PREFIXES = %w[UTF-8 US-ASCII ASCII-8BIT].product(["", ", frozen"]).map { |parts| "String #{parts.join}:".b }.freeze
   private_constant :FILES, :PREFIXES
 
   # Returns the features of the values in those forms in which a boot held the same. +held+: digests by path of a boot like
@@ -33,9 +33,9 @@ class FormComparison
     @evidence = evidence
     @paths = paths
     @here = evidence.facts.keys.to_h { |name| [name, evidence.here[name].to_s] }
-    @first = read("held").transform_values(&:first)
+    @first = StartComparison.rows(directory, "held").transform_values(&:first)
     @known = @first.invert
-    @templates = read("held_otherwise").filter_map do |path, (_, template)|
+    @templates = StartComparison.rows(directory, "held_otherwise").filter_map do |path, (_, template)|
       [path, evidence.pieces_of(template)] unless template.to_s.empty?
     end.to_h
     @alike = {}
@@ -83,13 +83,5 @@ class FormComparison
 
   def fill(pieces, values)
     RenewedTexts.fill(pieces, values).join.b
-  end
-
-  # Returns the other fields of each line by path.
-  def read(name)
-    File.binread("#{@directory}/#{name}").split("\n").to_h do |line|
-      path, *fields = line.split("\0", -1)
-      [path, fields]
-    end
   end
 end

@@ -13,6 +13,14 @@ class StartComparison
   TABLE_ENTRY = /\A\(Ruby\)<[^\n]*> \d+\z/n
   private_constant :TABLE_ENTRY
 
+  # Returns digest and template by path, as a boot has left them in the file +name+: `held` or `held_otherwise`.
+  def self.rows(directory, name)
+    File.binread("#{directory}/#{name}").split("\n").to_h do |line|
+      path, value, template = line.split("\0", -1)
+      [path, [value, template]]
+    end
+  end
+
   # +evidence+: the Evidence. +paths+: the ObjectPaths.
   def initialize(directory, evidence, paths)
     @names = evidence.facts.keys
@@ -131,12 +139,8 @@ class StartComparison
     piece.split(here, -1).flat_map { |part| [part, number] }[0..-2].reject { |part| part == "" }
   end
 
-  # Returns digest and template by path.
   def read(name)
-    File.binread("#{@directory}/#{name}").split("\n").to_h do |line|
-      path, value, template = line.split("\0", -1)
-      [path, [value, template]]
-    end
+    StartComparison.rows(@directory, name)
   end
 
   def noise
