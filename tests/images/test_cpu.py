@@ -44,6 +44,12 @@ def why(image):
     return result.status, [line.strip() for line in result.out.splitlines()[1:]]
 
 
+@pytest.fixture(scope="module")
+def native_image(open_directory):
+    """An image for CPUs with all features of this one."""
+    return support.frozen(open_directory / "native.img", [support.PYTHON], "--cpu", "native")
+
+
 @pytest.mark.parametrize(
     "number, subleaf, register, bit, name",
     [
@@ -63,8 +69,8 @@ def why(image):
     "a CPU with another feature, or other register states (XCR0)",
     "the ordinary start; the feature is named",
 )
-def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, subleaf, register, bit, name):
-    image, wanted = flipped(python_image, tmp_path / "other.img", number, register, bit, subleaf)
+def test_a_cpu_with_or_without_one_feature(native_image, tmp_path, number, subleaf, register, bit, name):
+    image, wanted = flipped(native_image, tmp_path / "other.img", number, register, bit, subleaf)
     result = support.run([image, *ASK])
     assert (result.out, result.status, result.fell_back) == ("right\n", 0, True), result
     assert f": {name}; " in result.err and ("lacks" if wanted else "without a feature") in result.err, result
@@ -72,9 +78,9 @@ def test_a_cpu_with_or_without_one_feature(python_image, tmp_path, number, suble
 
 
 @pytest.mark.fault("another model of CPU, with the same features or more", "the image is used")
-def test_another_model_with_more_features_will_do(python_image, tmp_path):
+def test_another_model_with_more_features_will_do(native_image, tmp_path):
     """What the image wants is taken away from it, as if it came from a CPU that has less."""
-    changed = ImageFile(support.read(python_image))
+    changed = ImageFile(support.read(native_image))
     assert changed.get("CpuLeaf", "eax_mask", leaf(changed, 1)) == 0, "the model"
     for number, register, bit in [(1, "ecx", 28), (7, "ebx", 5), (7, "ebx", 29), (0x80000001, "ecx", 5)]:
         row = leaf(changed, number)
@@ -85,8 +91,8 @@ def test_another_model_with_more_features_will_do(python_image, tmp_path):
     assert why(image) == (0, [])
 
 
-def test_every_feature_that_differs_is_listed(python_image, tmp_path):
-    changed = ImageFile(support.read(python_image))
+def test_every_feature_that_differs_is_listed(native_image, tmp_path):
+    changed = ImageFile(support.read(native_image))
     row = leaf(changed, 7)
     changed.set("CpuLeaf", "ebx", row, changed.get("CpuLeaf", "ebx", row) ^ (1 << 5 | 1 << 16 | 1 << 30))
     changed.set("CpuLeaf", "ebx_mask", row, changed.get("CpuLeaf", "ebx_mask", row) | 1 << 5 | 1 << 16 | 1 << 30)
@@ -94,9 +100,9 @@ def test_every_feature_that_differs_is_listed(python_image, tmp_path):
     assert status == 1 and [line.split(": ")[1] for line in lines] == ["avx2", "avx512f", "avx512bw"]
 
 
-def test_what_does_not_count_may_differ(python_image, tmp_path):
+def test_what_does_not_count_may_differ(native_image, tmp_path):
     """A mask of zero: what is behind it is not asked for."""
-    changed = ImageFile(support.read(python_image))
+    changed = ImageFile(support.read(native_image))
     row = leaf(changed, 7)
     for register in ("eax", "ebx", "ecx", "edx"):
         changed.set("CpuLeaf", register + "_mask", row, 0)
@@ -127,12 +133,12 @@ def active(argv):
     return [int(word) for word in result.out.split()]
 
 
-def test_the_c_library_keeps_to_the_baseline(python_image, baseline_image):
+def test_the_c_library_keeps_to_the_baseline(native_image, baseline_image):
     xsave, avx, avx2, avx512f = 1 << 26, 1 << 28, 1 << 5, 1 << 16
     ecx, ebx = active([baseline_image])
     assert not ecx & (xsave | avx) and not ebx & (avx2 | avx512f)
     if active([support.PYTHON])[0] & avx:
-        assert active([python_image])[0] & avx, "an image for this CPU uses what it has"
+        assert active([native_image])[0] & avx, "an image for this CPU uses what it has"
 
 
 # OPENSSL_info tells what OpenSSL 3 uses: ia32cap, with ecx of a leaf in front of edx or ebx.
@@ -204,6 +210,16 @@ def has(level):
     """Whether this CPU has a level, as the C library finds it."""
     loader = subprocess.run(["/lib64/ld-linux-x86-64.so.2", "--help"], capture_output=True, text=True)
     return f"x86-64-{level} (supported" in loader.stdout
+
+
+def cpu_line(image):
+    """The level of an image, and why it is no other one if `snapboot inspect` says so."""
+    shown = json.loads(support.run([support.SNAPBOOT, "inspect", "--json", image], log=False).out)
+    return shown["cpu"], [line for line in shown["depends"] if "CPU" in line]
+
+
+def test_v3_is_the_default(python_image):
+    assert cpu_line(python_image) == ("v3" if has("v3") else "native", [])
 
 
 # The core that OpenBLAS has chosen.
@@ -311,6 +327,16 @@ def test_a_library_with_tls_descriptors_is_refused(tmp_path):
     refused = support.freeze(*arguments, "--cpu", "v3", env=env)
     assert refused.status == 2 and f"{library} was compiled with TLS descriptors" in refused.err, refused
     assert support.freeze(*arguments, "--cpu", "v2", env=env).status == 0
+    assert not_for_v3(*arguments, env=env) == [f"{library} was compiled with TLS descriptors"]
+
+
+def not_for_v3(*arguments, env):
+    """How the reasons begin that an image is for this CPU, though nobody has asked for that."""
+    made = support.freeze(*arguments, env=env)
+    assert made.status == 0 and "all features of this CPU" in made.out, made
+    level, reasons = cpu_line(arguments[0])
+    assert level == "native" and support.thawed([arguments[0], *ASK], env=env).out == "right\n"
+    return [reason.removeprefix("all features of this CPU, since ").split(" (")[0] for reason in reasons]
 
 
 @support.needs_ruby
@@ -337,13 +363,21 @@ def test_a_library_that_asks_the_cpu_itself_is_refused(tmp_path):
     arguments = (tmp_path / "asks.img", [support.PYTHON], "--preload", "helper")
     refused = support.freeze(*arguments, "--cpu", "baseline", env=env)
     assert refused.status == 2 and f"{library} asks the CPU" in refused.err and "--cpu native" in refused.err, refused
-    assert support.freeze(*arguments, env=env).status == 0
+    if has("v3"):
+        (reason,) = not_for_v3(*arguments, env=env)
+        assert reason.startswith(f"{library} asks the CPU"), reason
+        command = [support.PYTHON, "-c", "import helper"]
+        explained = support.run([support.SNAPBOOT, "explain", "--all", "-q", "--", *command], env=env, log=False)
+        assert "not on all of level v3" in explained.out, explained
 
 
 def test_a_variable_that_says_otherwise_is_refused(tmp_path):
     env = support.environment(OPENSSL_ia32cap="~0x200000200000000")
     refused = support.freeze(tmp_path / "app.img", [support.PYTHON], "--cpu", "baseline", env=env)
     assert refused.status == 2 and "OPENSSL_ia32cap" in refused.err and "Unset it" in refused.err, refused
+    if has("v3"):
+        reason = "--cpu v3 sets OPENSSL_ia32cap for the boot, and it is set already"
+        assert not_for_v3(tmp_path / "app.img", [support.PYTHON], env=env) == [reason]
 
 
 def test_variables_of_the_boot_do_not_stay(baseline_image):
@@ -351,3 +385,34 @@ def test_variables_of_the_boot_do_not_stay(baseline_image):
     assert support.thawed([baseline_image, "-c", ask]).out == "[]\n"
     result = support.run([baseline_image, *ASK], env=support.environment(GLIBC_TUNABLES="glibc.malloc.check=0"))
     assert result.fell_back and "GLIBC_TUNABLES" in result.err, result
+
+
+# A module that keeps its whole environment, as dictionary and as a list, and what a program that it starts has of it.
+KEEPS = {
+    "python": "import os, subprocess\nKEPT = dict(os.environ)\nPAIRS = list(os.environ.items())\n"
+    "GIVEN = subprocess.run(['env'], stdout=-1, text=True).stdout.split('\\n')\n",
+    "ruby": "KEPT = ENV.to_h\nPAIRS = ENV.to_a\nGIVEN = IO.popen('env', &:read).split(\"\\n\")\n",
+}
+# Snapboot's own variables are those of the boot.
+SHOWN = {
+    "python": "import keeps; print(sorted(keeps.KEPT.items()))\n"
+    "print(sorted(pair for pair in keeps.PAIRS if not pair[0].startswith('SNAPBOOT_')))\n"
+    "print(sorted(line for line in keeps.GIVEN if not line.startswith('SNAPBOOT_')))",
+    "ruby": "p KEPT.sort, PAIRS.reject { _1[0].start_with?('SNAPBOOT_') }.sort, GIVEN.grep_v(/^SNAPBOOT_/).sort, ENV['GLIBC_TUNABLES']",
+}
+
+
+@pytest.mark.parametrize("language", ["python", pytest.param("ruby", marks=support.needs_ruby)])
+@pytest.mark.parametrize("own", [{}, {"GLIBC_TUNABLES": "glibc.malloc.check=0"}], ids=["unset", "set"])
+def test_copies_of_the_environment_have_no_variables_of_the_boot(tmp_path, language, own):
+    """Neither has what a program that the boot starts is given. The libraries keep to the level all the same."""
+    suffix, option, folder = {"python": ("py", "-c", "PYTHONPATH"), "ruby": ("rb", "-e", "RUBYLIB")}[language]
+    (tmp_path / f"keeps.{suffix}").write_text(KEEPS[language])
+    command = [support.PYTHON] if language == "python" else [support.RUBY, "-rkeeps"]
+    preload = ["--preload", "keeps"] if language == "python" else []
+    env = support.environment(**{folder: str(tmp_path)}, **own)
+    image = support.frozen(tmp_path / "app.img", command, *preload, "--cpu", "v2", env=env)
+    words = [option, SHOWN[language]]
+    thawed = support.thawed([image, *words], env=env)
+    ordinary = support.run([*command, *words], env=env)
+    assert (thawed.out, thawed.status) == (ordinary.out, 0), (thawed, ordinary)

@@ -4,12 +4,14 @@ use std::ffi::OsStr;
 use std::time::{Instant, SystemTime};
 
 use image_file::info::Info;
+use judge::decisions;
 use judge::environment::Environment;
 use judge::environment_inputs::EnvironmentInputs;
-use judge::{decisions, depends};
+use judge::reads::Reads;
 use recorder::Accesses;
 
 use crate::boot::Report;
+use crate::program::Program;
 use crate::programs::Freeze;
 
 /// The description of an image of this boot. The freeze began at `begun`.
@@ -35,7 +37,7 @@ pub fn info(
         learnt: report.learnt.clone(),
         patterns: report.patterns,
         left_out: report.left_out.clone(),
-        cpu: request.cpu.word().to_owned(),
+        cpu: program.cpu.word().to_owned(),
         seconds: begun.elapsed().as_secs_f64(),
         variables: EnvironmentInputs { environment, reads: &report.reads }
             .compared_names(program.runtime.language)
@@ -44,7 +46,13 @@ pub fn info(
         notes: program.messages.clone(),
         system: accesses.system.keys().map(|path| text(path.as_os_str())).collect(),
         warnings: report.warnings.clone(),
-        depends: depends::all(environment, &report.reads, &report.compared, !report.preloaded.is_empty()),
+        depends: depends(program, environment, &report.reads, report),
         decisions: decisions::all(environment, &report.reads, program.runtime.language),
     }
+}
+
+/// Dependencies of an image that the user may not expect. `reads`: what counts of those of the boot that this is the report of.
+pub fn depends(program: &Program, environment: &Environment, reads: &Reads, report: &Report) -> Vec<String> {
+    let found = judge::depends::all(environment, reads, &report.compared, !report.preloaded.is_empty());
+    found.into_iter().chain(program.depends_on_cpu()).collect()
 }

@@ -25,6 +25,7 @@ mod programs;
 mod progress;
 mod request;
 mod start_reports;
+mod warnings;
 mod writing;
 
 pub use control_dir::remove_all_abandoned as remove_abandoned;

@@ -45,6 +45,8 @@ pub struct Written {
     pub in_other_locale: u32,
     /// How many of them are for CPUs of a higher level than the image.
     pub on_higher_level: u32,
+    /// Why the image is for CPUs with all features of this one, if nobody has asked for that.
+    pub only_native: Option<String>,
     /// How many files were loaded.
     pub loaded: usize,
     /// What was preloaded, as named by the user or a recipe.
@@ -82,6 +84,30 @@ pub(crate) enum Stop {
     Interrupted(i32),
     /// The image does not do what an ordinary start does.
     Disproved(Disproof),
+    /// The program cannot be frozen for the level of CPUs that is the default, for this reason.
+    BeyondLevel(String),
+}
+
+/// Why a program cannot be frozen for a level.
+#[derive(Debug)]
+pub(crate) struct Unfit {
+    /// The reason alone.
+    pub reason: String,
+    /// The failure of a freeze for which the level was asked for.
+    pub failure: Failure,
+}
+
+impl Unfit {
+    /// `remedy` ends the failure's message.
+    pub fn new(reason: String, remedy: &str) -> Unfit {
+        Unfit { failure: Failure::refusal(format!("{reason}. {remedy}")), reason }
+    }
+}
+
+impl From<Failure> for Unfit {
+    fn from(failure: Failure) -> Unfit {
+        Unfit { reason: failure.message.clone(), failure }
+    }
 }
 
 /// How a start from an image differs from an ordinary one.
@@ -110,7 +136,7 @@ impl Stop {
         match self {
             Stop::Failed(failure) => failure.is_passing,
             Stop::Refused(findings) => findings.iter().any(Finding::is_internal),
-            Stop::Interrupted(_) | Stop::Disproved(_) => false,
+            Stop::Interrupted(_) | Stop::Disproved(_) | Stop::BeyondLevel(_) => false,
         }
     }
 }
@@ -123,6 +149,7 @@ impl fmt::Display for Stop {
             Stop::Failed(failure) => failure.fmt(f),
             Stop::Interrupted(signal) => write!(f, "signal {signal}"),
             Stop::Disproved(disproof) => disproof.fmt(f),
+            Stop::BeyondLevel(why) => f.write_str(why),
         }
     }
 }

@@ -21,7 +21,6 @@ use image_file::{rotation, starts};
 use inputs::cpu::Level;
 use inputs::environment::LocaleText;
 use inputs::facts::fact_kind;
-use judge::depends;
 use judge::environment::Environment;
 use judge::environment_inputs::EnvironmentInputs;
 use runtime::terminal::Terminal;
@@ -33,7 +32,7 @@ use crate::boot_inputs::kernel_files::KernelFiles;
 use crate::boot_inputs::{self, attributes, home, start_facts, Booted, Ignored, Inputs};
 use crate::control_dir::ControlDir;
 use crate::fault::Point;
-use crate::info::info;
+use crate::info::{self, info};
 use crate::interrupt::Interrupt;
 use crate::lacks::{Lack, Lacks};
 use crate::late_plugins;
@@ -44,27 +43,16 @@ use crate::program::Program;
 use crate::programs::{self, BootRequest, Freeze};
 use crate::progress::{Progress, Step};
 use crate::request::{Cpu, FreezeRequest};
+use crate::warnings::{HIDDEN, OUTPUT, SHARED_LAYOUT};
 use crate::writing::{self, Contents, Draft, Dump, Rehearsable};
-
-const SHARED_LAYOUT: &str =
-    "the variants have the same memory layout, since the kernel gives every process the same one: address \
-    randomization is switched off here (kernel.randomize_va_space, setarch -R)";
 
 /// The UTF-8 locale that every C library has.
 const UTF8_LOCALE: &str = "C.UTF-8";
 
-/// A warning about a process that the recorder could not watch.
-const HIDDEN: &str =
-    "a process that the program started while it booted hides its memory, so Snapboot cannot see which files it read: the image does not \
-     become stale when they change";
-
-const OUTPUT: &str = "the program printed something while it booted (see above), and its thaws will not print that again; where each start should, \
-                      do not preload what prints, or print in snapboot.defer (Python) or Snapboot.defer (Ruby)";
-
 /// Resolves what to freeze, and freezes it.
 pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Written> {
     let begun = Instant::now();
-    let program = programs::resolve(request, progress)?;
+    let mut program = programs::resolve(request, progress)?;
     starts::create_folder();
     let interrupt =
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
@@ -73,17 +61,13 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         .then(|| application::for_program(language, &program.main))
         .flatten()
         .unwrap_or_default();
-    let pipeline = Pipeline { request, program: &program, progress, interrupt: &interrupt, begun };
-    let made = pipeline.image(&recipe, Lacks::default());
-    // A Ruby without its application starts faster the ordinary way, with its boot archive. A later start tries again
-    // if the cause may pass.
-    let waits = made.as_ref().is_err_and(Stop::is_passing) && !pipeline.makes_do();
-    let may_leave = request.store.is_none() || (language == Language::Python && !waits);
-    let made = match made {
-        Err(why @ (Stop::Refused(_) | Stop::Failed(_))) if may_leave && !recipe.name.is_empty() => {
+    let image =
+        |program: &Program| Pipeline { request, program, progress, interrupt: &interrupt, begun }.with_recipe(&recipe);
+    let made = match image(&program) {
+        Err(Stop::BeyondLevel(why)) => {
             interrupt.check()?;
-            let lacks = Lacks::default().with(Lack::Application(recipe.name, why));
-            pipeline.image(&Applied::default(), lacks)
+            program.keep_to_native(why);
+            image(&program)
         }
         made => made,
     };
@@ -131,6 +115,23 @@ struct Made {
 }
 
 impl Pipeline<'_> {
+    /// Makes the image with what a recipe says; if that fails, without.
+    fn with_recipe(&self, recipe: &Applied) -> Result<Written> {
+        let made = self.image(recipe, Lacks::default());
+        // A Ruby without its application starts faster the ordinary way, with its boot archive. A later start tries again
+        // if the cause may pass.
+        let waits = made.as_ref().is_err_and(Stop::is_passing) && !self.makes_do();
+        let is_python = self.program.runtime.language == Language::Python;
+        let may_leave = self.request.store.is_none() || (is_python && !waits);
+        match made {
+            Err(why @ (Stop::Refused(_) | Stop::Failed(_))) if may_leave && !recipe.name.is_empty() => {
+                self.interrupt.check()?;
+                self.image(&Applied::default(), Lacks::default().with(Lack::Application(recipe.name.clone(), why)))
+            }
+            made => made,
+        }
+    }
+
     /// Trains, boots and assembles. If a failure may come from starts' reports or from training, tries again without
     /// the former, then without the latter; and once more after a failure that may pass.
     fn image(&self, recipe: &Applied, mut lacks: Lacks) -> Result<Written> {
@@ -156,7 +157,7 @@ impl Pipeline<'_> {
                     interrupt.check()?;
                 }
                 Err(stop) if stop.is_passing() && !self.makes_do() => return Err(stop),
-                Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
+                Err(stop @ (Stop::Interrupted(_) | Stop::BeyondLevel(_))) => return Err(stop),
                 Err(stop @ (Stop::Refused(_) | Stop::Failed(_))) if profile.is_empty() => return Err(stop),
                 Err(why) => {
                     let (rest, part) = profile.without_part();
@@ -209,7 +210,7 @@ impl Pipeline<'_> {
         let at_terminals = differing(&|kind| kind.terminal != kinds[0].terminal);
         let on_higher_level = differing(&|kind| kind.level.is_some());
         let in_other_locale = differing(&|kind| kind.variables != kinds[0].variables);
-        let mut reads = report.reads;
+        let mut reads = report.reads.clone();
         if at_terminals > 0 {
             reads.split_by_terminal();
         }
@@ -226,8 +227,9 @@ impl Pipeline<'_> {
             at_terminals,
             in_other_locale,
             on_higher_level,
+            only_native: program.only_native.clone(),
             loaded: report.loaded.len(),
-            depends: depends::all(environment, &reads, &report.compared, !report.preloaded.is_empty()),
+            depends: info::depends(program, environment, &reads, &report),
             preloaded: report.preloaded,
             left: report.left,
             warnings,
@@ -280,8 +282,8 @@ impl Pipeline<'_> {
         self.add_kind(attempt, &StartKind { variables, ..kind.clone() }, &environment, made, which)
     }
 
-    /// Adds as many variants for the highest level of this CPU, if the image is for a lower one and in no store, and a
-    /// library has picked instructions for good. Only for starts like the freeze itself: others keep to the lower level.
+    /// Adds as many variants for the highest level of this CPU, if the image is for a lower one, and a library has picked
+    /// instructions for good; in a store as well, as its starts are on one machine. Only for starts like the freeze itself: others keep to the lower level.
     fn add_higher_level(
         &self,
         attempt: &Attempt<'_>,
@@ -289,10 +291,10 @@ impl Pipeline<'_> {
         kind: &StartKind,
         made: &mut Made,
     ) -> Result<()> {
-        let Cpu::Level(lower) = self.request.cpu else { return Ok(()) };
+        let Cpu::Level(lower) = self.program.cpu else { return Ok(()) };
         let has_picked = made.variants.first().is_some_and(|first| first.has_picked);
         let Some(level) = Level::highest().filter(|&level| level > lower && has_picked) else { return Ok(()) };
-        if !self.may_have_another_kind(made) {
+        if !self.has_room(made) {
             return Ok(());
         }
         let Ok(environment) = programs::for_level(environment.clone(), &self.program.runtime.program, level) else {
@@ -304,7 +306,12 @@ impl Pipeline<'_> {
 
     /// Whether the image may have variants for one more kind of starts. A store has separate images for these.
     fn may_have_another_kind(&self, made: &Made) -> bool {
-        self.request.store.is_none() && made.variants.len() as u32 + self.request.variants <= MAX_VARIANTS
+        self.request.store.is_none() && self.has_room(made)
+    }
+
+    /// Whether as many variants as were asked for are possible once more.
+    fn has_room(&self, made: &Made) -> bool {
+        made.variants.len() as u32 + self.request.variants <= MAX_VARIANTS
     }
 
     /// Adds variants for one more kind of starts. `which` describes the kind for the warning if that fails.
@@ -319,7 +326,7 @@ impl Pipeline<'_> {
         for _ in 0..self.request.variants {
             match self.add_variant(attempt, kind, environment, made) {
                 Ok(()) => {}
-                Err(Stop::Interrupted(signal)) => return Err(Stop::Interrupted(signal)),
+                Err(stop @ (Stop::Interrupted(_) | Stop::BeyondLevel(_))) => return Err(stop),
                 Err(why) => {
                     self.interrupt.check()?;
                     made.warnings.push(match kind.level {
@@ -444,7 +451,7 @@ impl Pipeline<'_> {
             environment,
             reads: &report.reads,
             inputs: &inputs,
-            cpu: kind.level.map_or(request.cpu, Cpu::Level),
+            cpu: kind.level.map_or(program.cpu, Cpu::Level),
             terminal: kind.terminal,
             max_age: lacks.max_age(request),
             guards: &guards,

@@ -7,6 +7,8 @@ use image_file::starts::Starts;
 use judge::environment::Environment;
 use runtime::{Language, Main, Runtime};
 
+use crate::request::Cpu;
+
 /// A program, its environment, and the place of its image.
 pub struct Program {
     pub runtime: Runtime,
@@ -15,6 +17,10 @@ pub struct Program {
     pub executed: PathBuf,
     /// The file that gives an image its name.
     pub named: PathBuf,
+    /// The CPUs on which the image thaws.
+    pub cpu: Cpu,
+    /// Why they are those with all features of this one, if nobody has asked for that.
+    pub only_native: Option<String>,
     /// What a boot sees of the environment.
     pub environment: Environment,
     /// The path of the image.
@@ -26,6 +32,18 @@ pub struct Program {
 }
 
 impl Program {
+    /// Has the image made for CPUs with all features of this one, for this reason.
+    pub fn keep_to_native(&mut self, why: String) {
+        self.cpu = Cpu::Native;
+        self.only_native = Some(why);
+        self.environment = self.environment.clone().with_for_libraries(Vec::new());
+    }
+
+    /// How the image depends on this CPU, for the user; None if that was asked for, or is not so.
+    pub fn depends_on_cpu(&self) -> Option<String> {
+        self.only_native.as_ref().map(|why| format!("all features of this CPU, since {why}"))
+    }
+
     /// Whether the runtime is named by a relative path, so that it is not found from another folder.
     pub fn is_named_from_here(&self) -> bool {
         let name = &self.main.argv[0];

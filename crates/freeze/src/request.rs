@@ -32,8 +32,8 @@ pub struct FreezeRequest {
     pub policy: u32,
     /// Whether starts check the data pages.
     pub check_pages: bool,
-    /// The CPUs on which the image thaws.
-    pub cpu: Cpu,
+    /// The CPUs on which the image thaws. None: those of level v3 if that can be, those with all features of this one otherwise.
+    pub cpu: Option<Cpu>,
     /// How many times the program is booted; each start continues one of the boots: 1 to [`image::MAX_VARIANTS`].
     pub variants: u32,
     /// Maximum age of the image, if any.
@@ -64,7 +64,7 @@ impl FreezeRequest {
             withheld: Vec::new(),
             policy: image::policy::CHECK,
             check_pages: false,
-            cpu: Cpu::Native,
+            cpu: None,
             variants: 1,
             max_age: None,
             max_thaws: None,

@@ -31,7 +31,7 @@ pub struct Info {
     pub patterns: usize,
     /// What training runs had loaded and the freeze left out.
     pub left_out: Vec<LeftOut>,
-    /// The CPUs that it thaws on: `native` or `baseline`.
+    /// The CPUs that it thaws on: `native`, `v2`, `v3` or `v4`.
     pub cpu: String,
     /// Duration of the freeze (seconds).
     pub seconds: f64,

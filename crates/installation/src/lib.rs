@@ -76,6 +76,11 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/freeze.rb"), "Ruby front end")
     }
 
+    /// The file that CRuby requires last to be frozen.
+    pub fn ruby_last_library(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/last_library.rb"), "Ruby front end")
+    }
+
     /// The file that CRuby requires for a training run.
     pub fn ruby_training(&self) -> Result<PathBuf> {
         part(self.front_ends.join("ruby/lib/snapboot/train.rb"), "Ruby front end")

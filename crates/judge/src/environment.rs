@@ -41,8 +41,10 @@ pub struct Environment {
     pub named: Vec<String>,
     /// Names and patterns from `--withhold`.
     pub patterns_withheld: Vec<String>,
-    /// What is set for the boot only, in place of what it would see, and is not an input.
+    /// What a recipe sets for the boot only, and is not an input.
     boot_only: Vec<Pair>,
+    /// What only the libraries of the boot see, in place of the user's: neither the program nor what it starts sees it.
+    for_libraries: Vec<Pair>,
 }
 
 impl Environment {
@@ -58,6 +60,7 @@ impl Environment {
             named: named.to_vec(),
             patterns_withheld: withheld.to_vec(),
             boot_only: Vec::new(),
+            for_libraries: Vec::new(),
         };
         for (name, value) in all.filter(|(name, _)| !is_own(name.as_bytes())) {
             // An exact name takes precedence over a pattern that matches it.
@@ -114,7 +117,7 @@ impl Environment {
     /// secret.
     pub fn may_change(&self, name: &OsStr) -> bool {
         let is_named = is_under(&self.named, name) || is_under(&self.patterns_withheld, name);
-        !is_named && !self.is_secret(name) && self.boot_only.iter().all(|(own, _)| own != name)
+        !is_named && !self.is_secret(name) && self.names_for_boot().all(|own| own != name)
     }
 
     /// Whether a variable is a secret.
@@ -137,10 +140,9 @@ impl Environment {
         picked
     }
 
-    /// The same with these variables set for the boot only, in place of those of their names.
-    pub fn with_boot_only(mut self, boot_only: Vec<Pair>) -> Self {
-        self.boot_only.retain(|(name, _)| boot_only.iter().all(|(other, _)| other != name));
-        self.boot_only.extend(boot_only);
+    /// The same, but the libraries of the boot see these variables, in place of all that earlier calls have set.
+    pub fn with_for_libraries(mut self, for_libraries: Vec<Pair>) -> Self {
+        self.for_libraries = for_libraries;
         self
     }
 
@@ -152,9 +154,13 @@ impl Environment {
         self
     }
 
-    /// Names of the variables that are set for the boot only.
-    pub fn boot_only_names(&self) -> impl Iterator<Item = &OsStr> {
-        self.boot_only.iter().map(|(name, _)| name.as_os_str())
+    /// Names of the variables that the user has not set to what the boot, or its libraries, see.
+    pub fn names_for_boot(&self) -> impl Iterator<Item = &OsStr> {
+        self.boot_only.iter().chain(&self.for_libraries).map(|(name, _)| name.as_os_str())
+    }
+
+    fn is_for_libraries(&self, name: &OsStr) -> bool {
+        self.for_libraries.iter().any(|(own, _)| own == name)
     }
 
     /// Names of all set variables but the volatile and the withheld ones.
@@ -188,7 +194,8 @@ impl Environment {
 
     /// The files `environment` and `on_demand` of the control directory: the variables that the boot gets on demand,
     /// and their names with offset and size of each value in the first file. Code that reads all of that file has the
-    /// values in its memory.
+    /// values in its memory. The first file ends with the variables for libraries, and with what the boot sees from its start
+    /// in their place.
     pub fn on_demand(&self) -> (Entries, Entries) {
         let (mut entries, mut index, mut offset) = (Entries::default(), Entries::default(), 0);
         for (name, value) in &self.on_demand {
@@ -198,6 +205,9 @@ impl Environment {
             index.push(key, [OsStr::new(&format!("{offset},{}", value.len())), name].join(OsStr::new(",")));
             offset += value.len() + 1;
         }
+        let mut push = |key, (name, value): &Pair| entries.push(key, [name.as_os_str(), value].join(OsStr::new("=")));
+        self.for_libraries.iter().for_each(|pair| push("internal", pair));
+        self.seen.iter().filter(|(name, _)| self.is_for_libraries(name)).for_each(|pair| push("variable", pair));
         (entries, index)
     }
 
@@ -208,9 +218,9 @@ impl Environment {
             preload.push(":");
             preload.push(own);
         }
-        let is_replaced = |name: &OsStr| name == "LD_PRELOAD" || self.boot_only.iter().any(|(own, _)| own == name);
+        let is_replaced = |name: &OsStr| name == "LD_PRELOAD" || self.names_for_boot().any(|own| own == name);
         let mut all: Vec<_> = self.seen.iter().filter(|(name, _)| !is_replaced(name)).cloned().collect();
-        all.extend(self.boot_only.iter().cloned());
+        all.extend(self.boot_only.iter().chain(&self.for_libraries).cloned());
         all.push(("LD_PRELOAD".into(), preload));
         all.push(("SNAPBOOT_FREEZE_DIR".into(), control_dir.to_owned()));
         // Binds all symbols now, so a thaw need not look up those that the boot has not called yet. The freezer removes

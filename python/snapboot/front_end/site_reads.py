@@ -1,8 +1,9 @@
-"""The script on which `snapboot freeze` starts the interpreter, with -S, to learn what `site` reads of the environment.
+"""The script on which `snapboot freeze` starts the interpreter, with -S, to learn what `site` reads: of the environment, of the process, of
+what differs in each start.
 
 Before any front end, `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It runs here once
 more, in a process that is thrown away. Its reads, and the modules that it looked for, are written to the file `site` of the control
-directory.
+directory. The argument is the kind of main part, as in the request.
 """
 
 import posix
@@ -18,7 +19,6 @@ _load = _loader["loader"](_FOLDER)
 _directory = posix.environ.pop(b"SNAPBOOT_FREEZE_DIR")
 posix.unsetenv(b"SNAPBOOT_FREEZE_DIR")
 _report = _load("report").Report()
-_reads = _load("reads").Reads(_directory, lambda name, value: None)
 
 
 class _Searched:
@@ -30,11 +30,33 @@ class _Searched:
             _report.add("searched", name)
 
 
+class _Request:
+    """What Early asks of a request."""
+
+    main = sys.argv.pop()
+
+
+class _NoRecipes:
+    """What Early asks of recipes: none makes up for what is read here."""
+
+    @staticmethod
+    def renew_look(frame, of):
+        return False
+
+
 sys.meta_path.insert(0, _Searched)
+# `site` imports it first of all. Its functions are watched.
+import os  # noqa: E402, F401
+
+_reads = _load("reads").Reads(_directory, lambda name, value: None)
+_early = _load("early").Early(_reads, _Request, _NoRecipes)
 try:
     import site
 
     site.main()
 finally:
-    _reads.stop(_report)
+    _early.stop(_report)
+    for _, name, _ in _early.parts:
+        _reads.early("a part of sys.%s" % name, None)
+    _reads.stop(_report, _early.read_umask())
     _report.write(_directory, "site")

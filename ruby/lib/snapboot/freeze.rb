@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Entry of the Ruby front end. `snapboot freeze` starts `ruby -r THIS_FILE SCRIPT`.
+# Entry of the Ruby front end. `snapboot freeze` starts `ruby -r THIS_FILE OPTIONS -r .../last_library.rb SCRIPT`.
 #
 # The front end lives in an anonymous module: its files are evaluated, not required, so the frozen program sees none of its
 # constants and features. It uses only core classes: the program would find any other library already loaded without having

@@ -126,9 +126,10 @@ pub struct Freeze {
     /// On which CPUs the image thaws; on others it runs COMMAND the ordinary way. `native`: those with at least the features of
     /// this one. `v2` (also `baseline`), `v3` and `v4`: all with this level of x86-64 (SSE4.2, AVX2, AVX-512), AES and PCLMULQDQ.
     /// The C library, OpenBLAS and numpy then do without newer instructions, also after a thaw, while OpenSSL uses what the CPU of
-    /// a thaw has; other libraries that pick instructions by CPU are refused. For several kinds of servers take `v3`, which they have since 2015.
-    #[arg(long, value_name = "CPU", value_enum, default_value_t = Cpu::Native)]
-    pub cpu: Cpu,
+    /// a thaw has; other libraries that pick instructions by CPU are refused. Default: `v3`, which all servers since 2015 have, or `native`
+    /// where the program or this machine does not allow that.
+    #[arg(long, value_name = "CPU", value_enum)]
+    pub cpu: Option<Cpu>,
 
     /// Boot the program K times, and keep all K processes in the image: each start continues one of them, drawn at random. They
     /// differ in memory layout and hash seed (unless PYTHONHASHSEED is set). The image is K times as large.

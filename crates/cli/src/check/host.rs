@@ -49,10 +49,12 @@ fn cpu() -> Line {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown model", |(_, model)| model);
-    Line::new("CPU", State::Yes, format!("{model}, features {}; images run on equal features", cpu_digest()))
+    let has_default = inputs::cpu::Level::V3.lacks().next().is_none();
+    let which = if has_default { "of level v3 of x86-64" } else { "with all features of this one" };
+    Line::new("CPU", State::Yes, format!("{model}, features {}; images are for CPUs {which}", cpu_digest()))
 }
 
-/// The start of a digest of the CPU facts that images record: equal on machines that can use each other's images. Unknown if none are
+/// The start of a digest of the CPU facts that native images record: equal on machines that can use each other's. Unknown if none are
 /// recorded.
 fn cpu_digest() -> String {
     use image::Record;

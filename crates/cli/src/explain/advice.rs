@@ -64,6 +64,10 @@ pub fn frozen(ordinary: &Start, tried: &Tried, same: Comparison) -> Vec<Advice> 
     advice.extend(mended);
     advice.extend(left_out(thawed, written));
     advice.extend(noted);
+    advice.extend(written.only_native.iter().map(|why| Advice {
+        text: format!("The image thaws only on CPUs with all features of this one, not on all of level v3: {why}."),
+        ..worded("What to know about the image", None)
+    }));
     advice
 }
 

@@ -114,12 +114,12 @@ fn request(arguments: &Freeze, words: &[OsString]) -> Result<FreezeRequest> {
         withheld: arguments.withheld.clone(),
         policy: arguments.policy.number(),
         check_pages: arguments.check_pages,
-        cpu: match arguments.cpu {
+        cpu: arguments.cpu.map(|cpu| match cpu {
             arguments::Cpu::Native => Cpu::Native,
             arguments::Cpu::V2 => Cpu::Level(Level::V2),
             arguments::Cpu::V3 => Cpu::Level(Level::V3),
             arguments::Cpu::V4 => Cpu::Level(Level::V4),
-        },
+        }),
         variants: arguments.variants,
         max_age: arguments.max_age,
         max_thaws: arguments.max_thaws,

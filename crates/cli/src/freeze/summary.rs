@@ -130,6 +130,7 @@ mod tests {
             at_terminals: 0,
             in_other_locale: 0,
             on_higher_level: 0,
+            only_native: None,
             loaded: 2,
             preloaded: vec!["./config/environment".into()],
             left: None,

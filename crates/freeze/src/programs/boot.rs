@@ -203,7 +203,7 @@ impl<'a> BootRequest<'a> {
         self.freeze.preloads().iter().for_each(|name| request.push("preload", name));
         self.profile.add_to(&mut request, language);
         recipe.add_to(&mut request, language);
-        self.environment.boot_only_names().for_each(|name| request.push("boot_only", name));
+        self.environment.names_for_boot().for_each(|name| request.push("boot_only", name));
         let mut push_values = |key, values: &[(OsString, OsString)]| {
             values.iter().for_each(|(name, value)| request.push(key, [&**name, value].join(OsStr::new("="))));
         };
@@ -270,10 +270,11 @@ impl<'a> BootRequest<'a> {
         let (installation, main) = (&request.installation, &program.main);
         let freezer = installation.freezer()?;
         let mut argv = vec![main.argv[0].clone()];
-        argv.extend(main.options().iter().cloned());
+        let options = main.options().iter().cloned();
         let mut environment = self.environment.for_boot(freezer.as_os_str(), dir.path().as_os_str());
         match program.runtime.language {
             Language::Python => {
+                argv.extend(options);
                 argv.push(installation.python_front_end()?.into());
                 if self.environment.value("PYTHONHASHSEED").is_none() {
                     // The front end removes both.
@@ -289,9 +290,12 @@ impl<'a> BootRequest<'a> {
                 }
             }
             Language::Ruby => {
-                // The second one tells the front end that Ruby continues with the main script.
-                let front_end = installation.ruby_front_end()?.into();
-                argv.extend(["-r".into(), front_end, "-r".into(), "snapboot-main-script".into()]);
+                // The front end sees what the libraries of the options do. The last one tells it that Ruby continues with
+                // the main script.
+                argv.extend(["-r".into(), installation.ruby_front_end()?.into()]);
+                argv.extend(options);
+                argv.extend(["-r".into(), installation.ruby_last_library()?.into()]);
+                argv.extend(["-r".into(), "snapboot-main-script".into()]);
                 match main.kind {
                     MainKind::Script => argv.extend(main.rest().iter().cloned()),
                     _ => argv.push(installation.ruby_main_script()?.into()),
@@ -393,6 +397,7 @@ pub fn early_reads(freeze: &Freeze<'_>, environment: Environment) -> Result<Envi
     let (runtime, main) = (&program.runtime.program, &program.main);
     let mut command = Command::new(runtime);
     command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(request.installation.python_site()?);
+    command.arg(main.kind.word());
     command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
     deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", runtime, &error))?;
     let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());

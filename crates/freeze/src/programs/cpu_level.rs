@@ -4,6 +4,9 @@
 //! Programs select instructions by CPU when they start, and a frozen program keeps its selection. The C library and
 //! some others can be told by variables what the CPU has; those are set for the boot only. Other libraries that query
 //! the CPU are refused by name (writing/cpu_libraries.rs).
+//!
+//! v3 is the default. Where it cannot be, and nobody has asked for it, the image is for CPUs with all features of this
+//! one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,14 +14,18 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use failure::{Failure, Result};
+use failure::Failure;
 use inputs::cpu::Level;
 use judge::environment::Environment;
 use memchr::memmem::find;
 use runtime::deadline;
 use runtime::loader_of;
 
+use crate::outcome::Unfit;
 use crate::request::Cpu;
+
+/// The level of images for which nobody has asked for anything: all servers since 2015 have it.
+const DEFAULT: Level = Level::V3;
 
 /// From which size on the C library copies by other instructions, which it otherwise chooses by the caches of the CPU
 /// of the boot (docs/decisions/80). `rep movsb` is faster than loops from 512 KiB on. A copy of 8 MiB or more goes past
@@ -45,18 +52,28 @@ const HWCAPS: &[u8] = b"glibc.cpu.hwcaps=";
 /// Time limit for the loader's answer.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// The CPUs of an image for which nobody has asked for any, and the environment in which `program` boots. Also why these are only CPUs
+/// with all features of this one, unless this one has not more.
+pub fn by_default(environment: Environment, program: &Path) -> (Cpu, Option<String>, Environment) {
+    if DEFAULT.lacks().next().is_some() {
+        return (Cpu::Native, None, environment);
+    }
+    match for_level(environment.clone(), program, DEFAULT) {
+        Ok(environment) => (Cpu::Level(DEFAULT), None, environment),
+        Err(unfit) => (Cpu::Native, Some(unfit.reason), environment),
+    }
+}
+
 /// The environment in which `program` boots for a level.
 ///
 /// Refuses a CPU below the level, variables that are already set to something else, and a C library that does not
 /// honour its own.
-pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment> {
+pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment, Unfit> {
     let word = Cpu::Level(level).word();
     if let Some(lacking) = level.lacks().next() {
         let name = lacking.bits().next().and_then(|bit| lacking.name(bit)).unwrap_or("a feature without a name");
-        return Err(Failure::refusal(format!(
-            "--cpu {word} boots the program on a CPU of that level, and this CPU has no {name}. Freeze with a lower level or \
-             with --cpu native."
-        )));
+        let reason = format!("--cpu {word} boots the program on a CPU of that level, and this CPU has no {name}");
+        return Err(Unfit::new(reason, "Freeze with a lower level or with --cpu native."));
     }
     let mut set = Vec::new();
     for (name, value) in variables(level) {
@@ -70,20 +87,19 @@ pub fn for_level(environment: Environment, program: &Path, level: Level) -> Resu
                 both
             }
             Some(own) => {
-                return Err(Failure::refusal(format!(
-                    "--cpu {word} sets {name} for the boot, and it is set already ({}). Unset it, or freeze with --cpu native.",
-                    own.display()
-                )))
+                let reason =
+                    format!("--cpu {word} sets {name} for the boot, and it is set already ({})", own.display());
+                return Err(Unfit::new(reason, "Unset it, or freeze with --cpu native."));
             }
         };
         set.push((OsString::from(name), value));
     }
     check_loader(program, &set[0].1, level)?;
-    Ok(environment.with_boot_only(set))
+    Ok(environment.with_for_libraries(set))
 }
 
 /// Checks that glibc honours its tunable; it silently ignores an unknown one.
-fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<()> {
+fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<(), Unfit> {
     let loader = loader_of(program)?;
     let mut command = Command::new(&loader);
     command.arg("--list-diagnostics").env_clear().env(TUNABLES, tunables);
@@ -92,12 +108,12 @@ fn check_loader(program: &Path, tunables: &OsStr, level: Level) -> Result<()> {
     if keeps_to(&String::from_utf8_lossy(&said), level) {
         return Ok(());
     }
-    Err(Failure::refusal(format!(
-        "--cpu {} needs a C library that can be set to use no newer instructions, and {} cannot be: glibc can from 2.33 on. Freeze with \
-         --cpu native.",
+    let reason = format!(
+        "--cpu {} needs a C library that can be set to use no newer instructions, and {} cannot be: glibc can from 2.33 on",
         Cpu::Level(level).word(),
         loader.display()
-    )))
+    );
+    Err(Unfit::new(reason, "Freeze with --cpu native."))
 }
 
 /// Whether glibc reports (`ld.so --list-diagnostics`) that it selects functions only by features of the level.
@@ -147,7 +163,8 @@ mod tests {
             let Err(refused) = for_level(environment(name, value), &program, Level::V2) else {
                 panic!("{name} was accepted")
             };
-            assert!(refused.message.contains(name) && refused.message.contains(value), "{refused}");
+            let message = refused.failure.message;
+            assert!(message.contains(name) && message.contains(value), "{message}");
         }
     }
 }

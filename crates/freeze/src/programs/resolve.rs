@@ -36,9 +36,13 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
         resolved.executed.clone_from(&shim.program);
         resolved.shim = Some(shim);
     }
-    let environment = match request.cpu {
-        Cpu::Native => environment,
-        Cpu::Level(level) => cpu_level::for_level(environment, &runtime.program, level)?,
+    let (cpu, only_native, environment) = match request.cpu {
+        None => cpu_level::by_default(environment, &runtime.program),
+        Some(Cpu::Native) => (Cpu::Native, None, environment),
+        Some(cpu @ Cpu::Level(level)) => {
+            let made = cpu_level::for_level(environment, &runtime.program, level);
+            (cpu, None, made.map_err(|unfit| unfit.failure)?)
+        }
     };
     let main = Main::split(runtime.language, resolved.argv, &search_path)?;
     let named = main.script.clone().or_else(|| main.module().map(PathBuf::from)).unwrap_or(resolved.named);
@@ -53,5 +57,6 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
     let known = replaced.as_ref().map(|old| Info::read(&old.tables()).notes).unwrap_or_default();
     messages.iter().filter(|message| !known.contains(message)).for_each(|message| progress.message(message));
     let replaced = replaced.map(|old| (old.head().image_id(), Starts::read(&old)));
-    Ok(Program { runtime, main, executed: resolved.executed, named, environment, output, replaced, messages })
+    let executed = resolved.executed;
+    Ok(Program { runtime, main, executed, named, cpu, only_native, environment, output, replaced, messages })
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use failure::{Failure, Result};
+use failure::Failure;
 use inputs::cpu::Level;
 use memchr::memmem::{find, find_iter};
 use object::elf::R_X86_64_TLSDESC;
@@ -19,6 +19,7 @@ use object::{Endianness, Object, RelocationFlags};
 
 use super::capabilities::Renewed;
 use super::libraries::Library;
+use crate::outcome::Unfit;
 use crate::request::Cpu;
 
 /// Libraries of the toolchain that may ask, by prefixes of their names: the C library's loader, which honours a variable, and GCC's, which
@@ -33,7 +34,7 @@ const NEAR: usize = 256;
 
 /// Refuses a frozen process whose libraries have selected instructions by themselves, or measured the space for
 /// registers. `renewed`: code that asks the CPU again at each thaw does not count.
-pub fn check_libraries(libraries: &[Library], renewed: &[Renewed], level: Level) -> Result<()> {
+pub fn check_libraries(libraries: &[Library], renewed: &[Renewed], level: Level) -> Result<(), Unfit> {
     let word = Cpu::Level(level).word();
     let (mut asking, mut measuring) = (BTreeSet::new(), BTreeSet::new());
     for library in libraries {
@@ -51,20 +52,25 @@ pub fn check_libraries(libraries: &[Library], renewed: &[Renewed], level: Level)
             measuring.insert(path.display().to_string());
         }
     }
+    let unfit = |reason: String, cpu: &str| {
+        let remedy = format!("Load it after the freeze point, or freeze with --cpu {cpu}.");
+        Unfit { failure: Failure::refusal(format!("cannot freeze for --cpu {word}: {reason}. {remedy}")), reason }
+    };
     let names = |found: BTreeSet<String>| found.into_iter().collect::<Vec<_>>().join(", ");
     if !asking.is_empty() {
-        return Err(Failure::refusal(format!(
-            "cannot freeze for --cpu {word}: {} asks the CPU what it can and may have picked instructions that others do not have; \
-             Snapboot knows no variable that keeps it from that. Load it after the freeze point, or freeze with --cpu native.",
+        let reason = format!(
+            "{} asks the CPU what it can and may have picked instructions that others do not have; Snapboot knows no variable that keeps \
+             it from that",
             names(asking)
-        )));
+        );
+        return Err(unfit(reason, "native"));
     }
     if !measuring.is_empty() {
-        return Err(Failure::refusal(format!(
-            "cannot freeze for --cpu {word}: {} was compiled with TLS descriptors (-mtls-dialect=gnu2), for which the C library has measured \
-             the registers of this CPU. Load it after the freeze point, or freeze with --cpu v2 or native.",
+        let reason = format!(
+            "{} was compiled with TLS descriptors (-mtls-dialect=gnu2), for which the C library has measured the registers of this CPU",
             names(measuring)
-        )));
+        );
+        return Err(unfit(reason, "v2 or native"));
     }
     Ok(())
 }

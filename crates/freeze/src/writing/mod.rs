@@ -125,7 +125,7 @@ impl Rehearsable {
         contents: &Contents<'_>,
         kernel_files: &KernelFiles,
         readers: Readers,
-    ) -> Result<Rehearsable> {
+    ) -> outcome::Result<Rehearsable> {
         let path = dump.path.clone();
         let cannot = |error: io::Error| Failure::io("write", &path, &error);
         let dumped = dump.tables()?;

@@ -23,6 +23,7 @@ use super::dump::Dump;
 use super::libraries::Library;
 use crate::boot_inputs::kernel_files::KernelFiles;
 use crate::boot_inputs::Inputs;
+use crate::outcome::{self, Stop};
 use crate::program::Program;
 use crate::request::{Cpu, FreezeRequest};
 
@@ -54,7 +55,7 @@ pub fn complete(
     dumped: &Tables<'_>,
     kernel_files: &KernelFiles,
     parts: &Contents<'_>,
-) -> Result<(TablesWriter, Vec<u8>)> {
+) -> outcome::Result<(TablesWriter, Vec<u8>)> {
     let mut tables = TablesWriter::extending(dumped);
     let mut process: Process = dumped.one(Section::Process)?;
     process.comm = comm(parts.program.executed.file_name().unwrap_or_default());
@@ -62,7 +63,11 @@ pub fn complete(
     if let Cpu::Level(level) = parts.cpu {
         let libraries = Library::all(dumped)?;
         let renewed = capabilities::find(dump, &libraries, level)?;
-        check_libraries(&libraries, &renewed, level)?;
+        let is_default = parts.request.cpu.is_none() && parts.cpu == parts.program.cpu;
+        check_libraries(&libraries, &renewed, level).map_err(|unfit| match is_default {
+            true => Stop::BeyondLevel(unfit.reason),
+            false => unfit.failure.into(),
+        })?;
         tables.replace_all(Section::Cpu, &level.features().collect::<Vec<_>>());
         renewed.iter().for_each(|words| tables.push(Section::Capabilities, &words.row));
     }

@@ -250,7 +250,8 @@ pub unsafe extern "C" fn execvp(program: *const c_char, arguments: *const *const
     unsafe { execvpe(program, arguments, environ) }
 }
 
-/// Reads a variable and records the read. A hidden variable is set now.
+/// Reads a variable and records the read. A hidden variable is set now. One for libraries is shown to all but Ruby itself, for which it
+/// would be in ENV.
 ///
 /// # Safety
 ///
@@ -272,6 +273,9 @@ unsafe fn read(get: &Next, name: *const c_char, caller: *const c_void) -> *mut c
             variable(CStr::from_ptr(name), value);
             if ruby_code::is_foreign(caller) {
                 record(Kind::Foreign, CStr::from_ptr(name).to_bytes(), b"");
+            }
+            if let Some(internal) = on_demand::internal(CStr::from_ptr(name)).filter(|_| !ruby_code::is_own(caller)) {
+                return internal.as_ptr().cast_mut();
             }
         }
         value

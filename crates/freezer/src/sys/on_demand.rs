@@ -3,6 +3,10 @@
 //! Each variable is hidden until the program looks it up, sets it or removes it. A look-up sets it, as if it had been
 //! set from the start. So the values of all others are nowhere in the process when it is frozen. Child processes that
 //! get the boot's environment get all of them but the volatile ones.
+//!
+//! Some variables of the file are for libraries: the loader and the constructors of libraries have found them in the
+//! environment. Before the program starts they are removed from it, or get the user's values. Later only C code that looks
+//! them up sees them.
 
 use core::ffi::{c_char, CStr};
 use core::ptr;
@@ -11,6 +15,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 /// Keys of the entries.
 const VARIABLE: &[u8] = b"variable=";
 const VOLATILE: &[u8] = b"volatile=";
+const INTERNAL: &[u8] = b"internal=";
 /// Replaces the first letter of a key once the variable is no longer hidden.
 const TAKEN: u8 = 0xff;
 
@@ -40,6 +45,36 @@ pub fn start(path: &[u8]) {
         }
         libc::close(file);
     }
+    replace_internal();
+}
+
+/// Gives the variables for libraries the user's values, or removes them from the environment.
+fn replace_internal() {
+    for (_, entry) in entries_with(INTERNAL) {
+        let length = name_of(entry.to_bytes()).len();
+        // SAFETY: the loader runs constructors in one thread, so nobody reads the entry while its name ends with a NUL.
+        unsafe {
+            let name = entry.as_ptr().cast_mut();
+            *name.add(length) = 0;
+            match unhide(CStr::from_ptr(name)) {
+                Some(own) => libc::setenv(name, own.as_ptr(), 1),
+                None => libc::unsetenv(name),
+            };
+            *name.add(length) = b'=' as c_char;
+        }
+    }
+}
+
+/// The value of a variable for libraries.
+pub fn internal(name: &CStr) -> Option<&'static CStr> {
+    let (_, entry) = entries_with(INTERNAL).find(|(_, entry)| name_of(entry.to_bytes()) == name.to_bytes())?;
+    Some(value_of(entry, name))
+}
+
+/// The value in `NAME=VALUE`, of which this is the name.
+fn value_of(entry: &'static CStr, name: &CStr) -> &'static CStr {
+    // SAFETY: the value follows the name and `=`, and ends with the same NUL as the entry.
+    unsafe { CStr::from_ptr(entry.as_ptr().add(name.count_bytes() + 1)) }
 }
 
 /// Unmaps the file. Nothing that was returned may be used any more.
@@ -81,6 +116,12 @@ pub fn was_hidden(entry: &[u8]) -> bool {
 
 /// All variables, hidden or not.
 fn all_variables() -> impl Iterator<Item = Hidden> {
+    let with = |tail, is_volatile| entries_with(tail).map(move |(key, entry)| Hidden { key, entry, is_volatile });
+    with(VARIABLE, false).chain(with(VOLATILE, true))
+}
+
+/// The entries with this key, of which the first letter may be replaced: the place of the key, and what follows it.
+fn entries_with(wanted: &'static [u8]) -> impl Iterator<Item = (*mut u8, &'static CStr)> {
     let start = START.load(Relaxed);
     let mut next = start;
     let end = start.wrapping_add(SIZE.load(Relaxed));
@@ -90,11 +131,9 @@ fn all_variables() -> impl Iterator<Item = Hidden> {
             // SAFETY: each entry ends with a NUL, and the last one is followed by zeros.
             let all = unsafe { CStr::from_ptr(key.add(1).cast()) };
             next = next.wrapping_add(all.count_bytes() + 2);
-            let is_volatile = all.to_bytes().starts_with(&VOLATILE[1..]);
-            if is_volatile || all.to_bytes().starts_with(&VARIABLE[1..]) {
+            if all.to_bytes().starts_with(&wanted[1..]) {
                 // SAFETY: the key is followed by the rest of the entry.
-                let entry = unsafe { CStr::from_ptr(key.add(VARIABLE.len()).cast()) };
-                return Some(Hidden { key, entry, is_volatile });
+                return Some((key, unsafe { CStr::from_ptr(key.add(wanted.len()).cast()) }));
             }
         }
         None
@@ -122,7 +161,7 @@ impl Hidden {
 pub fn unhide(name: &CStr) -> Option<&'static CStr> {
     let found = hidden_variables().find(|hidden| hidden.name() == name.to_bytes())?;
     found.mark_unhidden();
-    CStr::from_bytes_with_nul(&found.entry.to_bytes_with_nul()[name.count_bytes() + 1..]).ok()
+    Some(value_of(found.entry, name))
 }
 
 /// Unhides a variable that the program sets or removes itself; None means all.

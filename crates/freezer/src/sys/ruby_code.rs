@@ -57,6 +57,10 @@ fn object_with(address: *const c_void) -> Option<Range<usize>> {
 
 /// Whether this is a Ruby, and other code calls from this address.
 pub fn is_foreign(caller: *const c_void) -> bool {
-    let (begin, end) = (BEGIN.load(Relaxed), END.load(Relaxed));
-    begin != 0 && !(begin..end).contains(&caller.addr())
+    BEGIN.load(Relaxed) != 0 && !is_own(caller)
+}
+
+/// Whether this is a Ruby, and its own code calls from this address.
+pub fn is_own(caller: *const c_void) -> bool {
+    (BEGIN.load(Relaxed)..END.load(Relaxed)).contains(&caller.addr())
 }

@@ -30,13 +30,14 @@ class FreezeRun
 
   # +feature+: the path of the file that Ruby was told to require. +load_file+: loads a file of the front end by name.
   def initialize(feature, load_file)
-    @feature = feature
+    @features = [feature]
     @load_file = load_file
     @directory = File.dirname(feature)
     @state = :freezing
   end
 
-  # Sets up the freeze, which happens when Ruby is about to parse the main script.
+  # Sets up the freeze, which happens when Ruby is about to parse the main script, and watches what the libraries do that
+  # Ruby loads before.
   def start
     Reads.phase(Channel::OF_FRONT_END)
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
@@ -53,11 +54,21 @@ class FreezeRun
     @seeding = Seeding.new
     @evidence = Evidence.new(@request)
     @search_path = SearchPath.new(@request)
-    @exit = Exit.new(@feature)
+    @exit = Exit.new(@features.first)
     prepare_load_report
     Process.instance_variable_set(:@__snapboot__, self)
     at_exit { at_end }
-    take_main_script
+    check_syntax
+    watch
+  end
+
+  # Call when Ruby continues with the main script. +feature+: the path of the file that calls this.
+  def take_main_script(feature)
+    Reads.phase(Channel::OF_FRONT_END)
+    @features << feature
+    ignore_last_feature
+    find_main_script
+    Reads.phase(Channel::OF_PROGRAM)
   end
 
   # Freezes here, if the program waits for it. Returns nil, in the thawed process.
@@ -106,8 +117,7 @@ class FreezeRun
     @report.user_mistake(reason) if reason
   end
 
-  def take_main_script
-    ignore_last_feature
+  def find_main_script
     # Ruby drops an empty script at once, and goes straight to its end.
     return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
 
@@ -146,30 +156,30 @@ class FreezeRun
     @context.fall_back("unexpected #{Report.described(e, @directory)}")
   end
 
-  # Everything that the frozen process must have done.
-  def boot
-    # The -r libraries are loaded: from now on the front end must be invisible.
-    $LOADED_FEATURES.delete(@feature)
-    check_syntax
-    inputs = Inputs.new(@directory)
-    inputs.watch
-    gem_lists = GemLists.new
-    gem_lists.watch
+  # Watches what counts for the image.
+  def watch
+    @inputs = Inputs.new(@directory)
+    @inputs.watch
+    @gem_lists = GemLists.new
+    @gem_lists.watch
     values = @evidence.watched_values(@load_file, @directory)
     @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
     @reads.watch(@request.main == :script ? nil : $0)
-    origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
-    origins&.watch
+    @origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
+    @origins&.watch
     @evidence.watch(values)
+  end
+
+  # Everything that the frozen process must have done.
+  def boot
+    # The -r libraries are loaded: from now on the front end must be invisible.
+    @features.each { |feature| $LOADED_FEATURES.delete(feature) }
     own = $LOADED_FEATURES.size
     Preload.new(@request.list("preload"), @report, @directory).run
     @report.check_attributes
     Recipes.load_main(@request.value("script").to_s)
-    @inputs = inputs
-    @gem_lists = gem_lists
-    @origins = origins
     @waiting = @request.main == :script && main_source.include?("freeze_point")
     load_learnt unless @waiting
     @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
