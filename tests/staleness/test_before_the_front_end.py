@@ -12,7 +12,10 @@ pytestmark = pytest.mark.sample(3)
 KEPT = {
     "directory": ("os.getcwd()", "Dir.pwd"),
     "umask": ("(lambda now: (os.umask(now), now)[1])(os.umask(0))", "File.umask"),
-    "variables": ("sorted(name for name in os.environ if name != 'PYTHONHASHSEED' and name[:9] != 'SNAPBOOT_')", "ENV.keys.grep_v(/^SNAPBOOT_/).sort"),
+    "variables": (
+        "sorted(name for name in os.environ if name != 'PYTHONHASHSEED' and name[:9] != 'SNAPBOOT_')",
+        "ENV.keys.grep_v(/^SNAPBOOT_/).sort",
+    ),
 }
 # What no image can be bound to.
 REFUSED = {
@@ -26,7 +29,7 @@ LANGUAGES = pytest.mark.parametrize(
 
 
 def start_up_file(folder, language, expressions):
-    """Writes a file that keeps an expression's value before the front end is there. Returns the command and the environment that load it."""
+    """Writes a file that keeps a value before the front end is there. Returns the command and the environment that load it."""
     if language is PYTHON:
         (folder / "sitecustomize.py").write_text(f"import os, sys\nsys.kept = {expressions[0]}\n")
         return [support.PYTHON], support.environment(PYTHONPATH=str(folder))

@@ -11,7 +11,8 @@ class Request:
 
     folder: the control directory (bytes). main: "bare", "script", "module" or "code". argv: the command as the kernel starts it.
     main_index: where in argv the main part begins. script: absolute path of the script, or None. preload: names of modules. boot_only:
-    names of variables that the boot or its libraries see, though the user has not set them. origins: whether to record where descriptors are opened.
+    names of variables that the boot or its libraries see, though the user has not set them. origins: whether to record where descriptors
+    are opened.
 
     learnt: the file of each module that training runs have loaded, by name, in that order. always: the modules that all of these runs have
     loaded. warm_up: their one-time work, see recipes.py. patterns: the regular expressions that they have compiled, see patterns.py.

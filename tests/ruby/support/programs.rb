@@ -93,7 +93,8 @@ class Programs
     Dir.mktmpdir do |place|
       write_plan(place)
       script = main == :script ? @command.first(1) : ["#{FRONT_END}#{"/." * 512}/stand_in_for_main.rb"]
-      shown = run(RUBY, "-r", "#{FRONT_END}/freeze.rb", *@options, "-r", "#{FRONT_END}/last_library.rb", "-r", "snapboot-main-script", *script,
+      last = ["-r", "#{FRONT_END}/last_library.rb", "-r", "snapboot-main-script"]
+      shown = run(RUBY, "-r", "#{FRONT_END}/freeze.rb", *@options, *last, *script,
                   environment: @environment.merge("SNAPBOOT_FREEZE_DIR" => place))
       @report = File.exist?("#{place}/report") ? File.binread("#{place}/report").split("\0") : []
       shown
