@@ -74,6 +74,7 @@ DATA = {
     "explain/src/thaw/inputs.rs root": "a path",
     "explain/src/thaw/mod.rs count": "a number with its unit",
     "freeze/src/late_plugins.rs warning": "a recipe's sentence",
+    "freeze/src/program.rs depends_on_cpu": "an input, with the reason that an Unfit holds",
     "freeze/src/programs/first_start.rs last_word": "what a start has printed",
     "freeze/src/programs/report.rs kept_as": "a warning about names that a boot has reported",
     "freeze/src/programs/training.rs last_line": "what a run has printed",

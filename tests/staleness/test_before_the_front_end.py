@@ -1,10 +1,10 @@
-"""Code that the interpreter runs before any front end: Python's sitecustomize and .pth files, the libraries that Ruby's -r names."""
+"""Code that the interpreter runs before any front end: Python's sitecustomize and .pth files, the libraries that -r and RUBYOPT
+name for Ruby."""
 
 import os
 
 import pytest
 from common import support
-from common.languages import PYTHON, RUBY
 
 pytestmark = pytest.mark.sample(3)
 
@@ -23,26 +23,27 @@ REFUSED = {
     "some arguments": ("sys.argv[1:]", "ARGV.drop(1)"),
     "parent": ("os.getppid()", "Process.ppid"),
 }
-LANGUAGES = pytest.mark.parametrize(
-    "language", [PYTHON, pytest.param(RUBY, marks=support.needs_ruby)], ids=lambda language: language.name
+WAYS = pytest.mark.parametrize(
+    "way", ["sitecustomize", pytest.param("-r", marks=support.needs_ruby), pytest.param("RUBYOPT", marks=support.needs_ruby)]
 )
 
 
-def start_up_file(folder, language, expressions):
-    """Writes a file that keeps a value before the front end is there. Returns the command and the environment that load it."""
-    if language is PYTHON:
+def start_up_file(folder, way, expressions):
+    """Writes a file that keeps a value before the front end is there. Returns the command and the environment that load it, and the
+    words that show the value."""
+    if way == "sitecustomize":
         (folder / "sitecustomize.py").write_text(f"import os, sys\nsys.kept = {expressions[0]}\n")
-        return [support.PYTHON], support.environment(PYTHONPATH=str(folder))
+        return [support.PYTHON], support.environment(PYTHONPATH=str(folder)), ["-c", "import sys; print(sys.kept)"]
     (folder / "keeps.rb").write_text(f"KEPT = {expressions[1]}\n")
-    return [support.RUBY, "-rkeeps"], support.environment(RUBYLIB=str(folder))
+    options, variables = ([], {"RUBYOPT": "-rkeeps"}) if way == "RUBYOPT" else (["-rkeeps"], {})
+    return [support.RUBY, *options], support.environment(RUBYLIB=str(folder), **variables), ["-e", "p KEPT"]
 
 
-@LANGUAGES
+@WAYS
 @pytest.mark.parametrize("what", KEPT)
-def test_what_it_keeps_is_that_of_each_start(tmp_path, language, what):
-    command, env = start_up_file(tmp_path, language, KEPT[what])
+def test_what_it_keeps_is_that_of_each_start(tmp_path, way, what):
+    command, env, show = start_up_file(tmp_path, way, KEPT[what])
     image = support.frozen(tmp_path / "app.img", command, env=env, cwd=tmp_path)
-    show = ["-c", "import sys; print(sys.kept)"] if language is PYTHON else ["-e", "p KEPT"]
     umask = os.umask(0o77)
     try:
         other = {"env": {**env, "ONE_MORE": "1"}, "cwd": "/usr"}
@@ -54,9 +55,9 @@ def test_what_it_keeps_is_that_of_each_start(tmp_path, language, what):
     assert same.out == support.run([*command, *show], env=env, cwd=tmp_path).out
 
 
-@LANGUAGES
+@WAYS
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_differs_in_each_start_is_refused(tmp_path, language, what):
-    command, env = start_up_file(tmp_path, language, REFUSED[what])
+def test_what_differs_in_each_start_is_refused(tmp_path, way, what):
+    command, env, _ = start_up_file(tmp_path, way, REFUSED[what])
     refused = support.freeze(tmp_path / "app.img", command, env=env)
     assert refused.status == 2 and "which differs at each start" in refused.err, refused

@@ -31,8 +31,20 @@ fn an_image_appears_with_one_line_about_it() {
 #[test]
 fn the_boot_sees_the_documented_environment_and_nothing_else() {
     let scene = Scene::new();
-    let mut command =
-        scene.snapboot(&["freeze", "--env", "NAMED", "--preload", "facts", "--", "python3", "-Wignore", "-c", "a=1"]);
+    let mut command = scene.snapboot(&[
+        "freeze",
+        "--cpu",
+        "native",
+        "--env",
+        "NAMED",
+        "--preload",
+        "facts",
+        "--",
+        "python3",
+        "-Wignore",
+        "-c",
+        "a=1",
+    ]);
     command.env("SECRET", "s").env("NAMED", "n").env("PYTHONHASHSEED", "0").env("TERM", "vt100").env("PWD", "/");
     let output = command.output().unwrap();
     let facts = facts(&output);

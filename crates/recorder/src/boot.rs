@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, IoSlice};
 use std::mem::{offset_of, MaybeUninit};
 use std::os::fd::AsFd;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
 
 use libc::{
     seccomp_data, sock_filter, AT_EMPTY_PATH, BPF_ABS, BPF_JEQ, BPF_JMP, BPF_JSET, BPF_K, BPF_LD, BPF_RET, BPF_W,
@@ -19,7 +17,7 @@ use crate::calls;
 use crate::sys;
 
 /// Installs the filter, sends its listener over the socket `socket`, and executes `program`. `argv` starts with the
-/// program's name; `environment` is its whole environment. Returns only on failure: with the system's error number if
+/// program's name; `environment` is its whole environment, in this order. Returns only on failure: with the system's error number if
 /// the execution failed, without one otherwise.
 ///
 /// Without privileges a filter requires "no new privileges", under which set-user-id programs run as the user who
@@ -37,8 +35,7 @@ pub fn execute(socket: i32, program: &Path, argv: &[OsString], environment: &[(O
     if let Err(error) = prepare() {
         return io::Error::other(error);
     }
-    let Some((name, arguments)) = argv.split_first() else { return io::Error::other("no name for the program") };
-    Command::new(program).arg0(name).args(arguments).env_clear().envs(environment.iter().cloned()).exec()
+    sys::execute(program, argv, environment)
 }
 
 /// Notifies the recorder of every call in the table and allows all others. Calls of another architecture are allowed

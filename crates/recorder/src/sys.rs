@@ -2,8 +2,11 @@
 //! reading the memory of the calling process.
 #![allow(unsafe_code)]
 
+use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::ptr;
 
 use libc::{seccomp_data, seccomp_notif, seccomp_notif_resp, sock_filter, sock_fprog};
@@ -82,6 +85,35 @@ pub fn read_memory(process: i32, address: u64, into: &mut [u8]) -> io::Result<us
     // SAFETY: the kernel writes only to `into`, and reads only mapped memory of the other process.
     let size = unsafe { libc::process_vm_readv(process, &raw const own, 1, &raw const other, 1, 0) };
     usize::try_from(size).map_err(|_| io::Error::last_os_error())
+}
+
+/// Executes a program with its environment in this order, which `std::process` would sort: libraries that set the title of
+/// a process expect the first variable that is left right behind the arguments. No signal is blocked, and SIGPIPE is as at first.
+/// Returns only on failure.
+pub fn execute(program: &Path, argv: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
+    let strings =
+        |all: Vec<&OsStr>| all.iter().map(|text| CString::new(text.as_bytes())).collect::<Result<Vec<_>, _>>();
+    let entries: Vec<_> =
+        environment.iter().map(|(name, value)| [name.as_os_str(), value].join(OsStr::new("="))).collect();
+    let (program, argv, environment) = match (
+        CString::new(program.as_os_str().as_bytes()),
+        strings(argv.iter().map(OsString::as_os_str).collect()),
+        strings(entries.iter().map(OsString::as_os_str).collect()),
+    ) {
+        (Ok(program), Ok(argv), Ok(environment)) => (program, argv, environment),
+        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return error.into(),
+    };
+    let list = |strings: &[CString]| strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>();
+    let (argv, environment) = (list(&argv), list(&environment));
+    // SAFETY: the lists end with a null pointer, and their strings live on; the calls for signals use no other memory.
+    unsafe {
+        let mut none = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr());
+    }
+    io::Error::last_os_error()
 }
 
 /// A descriptor that this process inherited; closed when dropped.

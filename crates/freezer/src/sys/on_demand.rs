@@ -16,6 +16,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 const VARIABLE: &[u8] = b"variable=";
 const VOLATILE: &[u8] = b"volatile=";
 const INTERNAL: &[u8] = b"internal=";
+/// Longer names are not replaced; those for libraries have up to 24 bytes.
+const LONGEST_NAME: usize = 63;
 /// Replaces the first letter of a key once the variable is no longer hidden.
 const TAKEN: u8 = 0xff;
 
@@ -51,16 +53,17 @@ pub fn start(path: &[u8]) {
 /// Gives the variables for libraries the user's values, or removes them from the environment.
 fn replace_internal() {
     for (_, entry) in entries_with(INTERNAL) {
-        let length = name_of(entry.to_bytes()).len();
-        // SAFETY: the loader runs constructors in one thread, so nobody reads the entry while its name ends with a NUL.
+        let mut buffer = [0; LONGEST_NAME + 1];
+        let name = name_of(entry.to_bytes());
+        let Some(place) = buffer.get_mut(..name.len()) else { continue };
+        place.copy_from_slice(name);
+        let Ok(name) = CStr::from_bytes_until_nul(&buffer) else { continue };
+        // SAFETY: plain calls with strings; the loader runs constructors in one thread.
         unsafe {
-            let name = entry.as_ptr().cast_mut();
-            *name.add(length) = 0;
-            match unhide(CStr::from_ptr(name)) {
-                Some(own) => libc::setenv(name, own.as_ptr(), 1),
-                None => libc::unsetenv(name),
+            match unhide(name) {
+                Some(own) => libc::setenv(name.as_ptr(), own.as_ptr(), 1),
+                None => libc::unsetenv(name.as_ptr()),
             };
-            *name.add(length) = b'=' as c_char;
         }
     }
 }

@@ -4,14 +4,12 @@
 class Environment
   # A hash with at least this share of the environment is a copy of it.
   ALIKE = 0.8
-  # How the names of the variables begin that only the freeze needs.
-  OWN = "SNAPBOOT_"
   # The environment that the program was booted with, as far as it has seen it.
   attr_reader :before
 
   # Removes the variables that only the freeze needs.
   def self.clean
-    ENV.delete_if { |name, _| name.start_with?(OWN) }
+    ENV.delete_if { |name, _| name.start_with?("SNAPBOOT_") }
     preload = ENV.fetch("LD_PRELOAD", "").split(/[ :]/).reject { |file| file.include?("snapboot_freezer") }
     preload.empty? ? ENV.delete("LD_PRELOAD") : ENV["LD_PRELOAD"] = preload.join(":")
   end
@@ -76,18 +74,14 @@ class Environment
 
   # Returns hashes that are copies of the environment (Bundler keeps one for programs that it starts without its own
   # changes), and how each differs from that of the boot: values that were set, and names that were removed. +own+ is not a
-  # copy. What -r loads copies the variables that only the freeze needs, too.
+  # copy.
   def copies(own)
     enough = @before.size * ALIKE
     found = ObjectSpace.each_object(Hash).select do |hash|
       plain?(hash) && hash.size >= enough && !hash.equal?(@before) && !hash.equal?(own) &&
         @before.count { |name, value| hash[name] == value } >= enough
     end
-    found.map { |copy| [copy, copy.reject { |name, value| @before[name] == value || own?(name) }, @before.keys - copy.keys] }
-  end
-
-  def own?(name)
-    name.is_a?(String) && name.start_with?(OWN)
+    found.map { |copy| [copy, copy.reject { |name, value| @before[name] == value }, @before.keys - copy.keys] }
   end
 
   # Whether reading a hash runs no code of the program, and the hash can be changed.

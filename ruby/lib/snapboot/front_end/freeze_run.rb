@@ -36,8 +36,7 @@ class FreezeRun
     @state = :freezing
   end
 
-  # Sets up the freeze, which happens when Ruby is about to parse the main script, and watches what the libraries do that
-  # Ruby loads before.
+  # Sets up the freeze, which happens when Ruby is about to parse the main script, and watches what is loaded before.
   def start
     Reads.phase(Channel::OF_FRONT_END)
     @request = Request.new(ENV.fetch("SNAPBOOT_FREEZE_DIR"))
@@ -180,10 +179,10 @@ class FreezeRun
     Preload.new(@request.list("preload"), @report, @directory).run
     @report.check_attributes
     Recipes.load_main(@request.value("script").to_s)
-    @waiting = @request.main == :script && main_source.include?("freeze_point")
+    @waiting = @request.main == :script && @request.main_source.include?("freeze_point")
     load_learnt unless @waiting
     @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
-    @report.add("warning", DEAD_HOOK) if !@waiting && main_source.include?("before_freeze")
+    @report.add("warning", DEAD_HOOK) if !@waiting && @request.main_source.include?("before_freeze")
   end
 
   # Loads the features of training runs.
@@ -191,7 +190,7 @@ class FreezeRun
     return if @request.list("learnt").empty?
 
     LEARNING.each(&@load_file)
-    learnt = Learnt.new(@request, @request.main == :bare ? nil : main_source)
+    learnt = Learnt.new(@request, @request.main == :bare ? nil : @request.main_source)
     learnt.load(@reads, @gem_lists)
     learnt.report_to(@report)
     @learnt = learnt.any?
@@ -201,16 +200,7 @@ class FreezeRun
 
   # Whether the script loads something in each start.
   def left_to_script?
-    @request.main == :script && !@waiting && main_source.match?(/\b(require|load)/)
-  end
-
-  # Returns the text of the main part as bytes; empty if the image gets it later.
-  def main_source
-    case @request.main
-    when :script then File.binread(@request.value("script"))
-    when :code then @request.command.code.to_s.b # none if options are combined with it, as in -ne
-    else ""
-    end
+    @request.main == :script && !@waiting && @request.main_source.match?(/\b(require|load)/)
   end
 
   # Refuses a script that can never run. An image that reports the error at every start would also be correct, but the user

@@ -54,6 +54,15 @@ class Request
     CommandLine.new(list("argv")[main_index..])
   end
 
+  # Returns the text of the main part as bytes; empty if the image gets it later.
+  def main_source
+    case main
+    when :script then File.binread(value("script"))
+    when :code then command.code.to_s.b # none if options are combined with it, as in -ne
+    else ""
+    end
+  end
+
   # The file from which the arguments of this process are read after a thaw. Tests without an image name a file of their own.
   def command_line_file
     value("test_command_line") || "/proc/self/cmdline"
