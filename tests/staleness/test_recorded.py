@@ -91,7 +91,9 @@ def test_the_web_trio(tmp_path):
     web = workload("web", python=support.PYTHON)
     env = support.environment(PYTHONDONTWRITEBYTECODE="1")
     modules = "flask,requests,pymongo"
-    image = support.frozen(tmp_path / "web.img", [web["python"]], "--preload", modules, env=env, cwd=tmp_path)
+    # In a boot for a level the loader looks into no folder of a higher one.
+    options = ["--preload", modules, "--cpu", "native"]
+    image = support.frozen(tmp_path / "web.img", [web["python"]], *options, env=env, cwd=tmp_path)
     paths = asked([web["python"], "-c", f"import {modules}"], tmp_path, env, tmp_path)
     check(image, paths, [(re.escape(str(tmp_path)), "the working directory: looked into after each thaw")])
 
@@ -99,7 +101,7 @@ def test_the_web_trio(tmp_path):
 def test_rails(tmp_path):
     rails = workload("rails")
     env = support.environment(RAILS_ENV="production")
-    preload = ["--preload", "./config/environment"]
+    preload = ["--preload", "./config/environment", "--cpu", "native"]
     image = support.frozen(tmp_path / "rails.img", ["bin/rails"], *preload, env=env, cwd=rails["dir"])
     paths = asked([rails["ruby"], "-r", "./config/environment", "-e", "1"], rails["dir"], env, tmp_path)
     check(image, paths)
