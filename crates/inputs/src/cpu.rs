@@ -89,9 +89,17 @@ impl Level {
     /// All levels.
     pub const ALL: [Level; 3] = [Level::V2, Level::V3, Level::V4];
 
+    /// The level of images for which nobody has asked for anything: all servers since 2015 have it.
+    pub const DEFAULT: Level = Level::V3;
+
+    /// Whether this CPU has the level.
+    pub fn is_here(self) -> bool {
+        self.lacks().next().is_none()
+    }
+
     /// The highest level that this CPU has.
     pub fn highest() -> Option<Level> {
-        Level::ALL.into_iter().rev().find(|level| level.lacks().next().is_none())
+        Level::ALL.into_iter().rev().find(|level| level.is_here())
     }
 
     /// The features of the level. A process depends on these alone only if its C library and its other libraries have

@@ -92,17 +92,14 @@ pub fn read_memory(process: i32, address: u64, into: &mut [u8]) -> io::Result<us
 /// Returns only on failure.
 pub fn execute(program: &Path, argv: &[OsString], environment: &[(OsString, OsString)]) -> io::Error {
     let strings =
-        |all: Vec<&OsStr>| all.iter().map(|text| CString::new(text.as_bytes())).collect::<Result<Vec<_>, _>>();
+        |all: &[OsString]| all.iter().map(|text| CString::new(text.as_bytes())).collect::<Result<Vec<_>, _>>();
     let entries: Vec<_> =
         environment.iter().map(|(name, value)| [name.as_os_str(), value].join(OsStr::new("="))).collect();
-    let (program, argv, environment) = match (
-        CString::new(program.as_os_str().as_bytes()),
-        strings(argv.iter().map(OsString::as_os_str).collect()),
-        strings(entries.iter().map(OsString::as_os_str).collect()),
-    ) {
-        (Ok(program), Ok(argv), Ok(environment)) => (program, argv, environment),
-        (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return error.into(),
-    };
+    let (program, argv, environment) =
+        match (CString::new(program.as_os_str().as_bytes()), strings(argv), strings(&entries)) {
+            (Ok(program), Ok(argv), Ok(environment)) => (program, argv, environment),
+            (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => return error.into(),
+        };
     let list = |strings: &[CString]| strings.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>();
     let (argv, environment) = (list(&argv), list(&environment));
     // SAFETY: the lists end with a null pointer, and their strings live on; the calls for signals use no other memory.

@@ -49,8 +49,8 @@ fn cpu() -> Line {
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("unknown model", |(_, model)| model);
-    let has_default = inputs::cpu::Level::V3.lacks().next().is_none();
-    let which = if has_default { "of level v3 of x86-64" } else { "with all features of this one" };
+    let which =
+        if inputs::cpu::Level::DEFAULT.is_here() { "of level v3 of x86-64" } else { "with all features of this one" };
     Line::new("CPU", State::Yes, format!("{model}, features {}; images are for CPUs {which}", cpu_digest()))
 }
 

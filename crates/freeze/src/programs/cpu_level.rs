@@ -24,9 +24,6 @@ use runtime::loader_of;
 use crate::outcome::Unfit;
 use crate::request::Cpu;
 
-/// The level of images for which nobody has asked for anything: all servers since 2015 have it.
-const DEFAULT: Level = Level::V3;
-
 /// From which size on the C library copies by other instructions, which it otherwise chooses by the caches of the CPU
 /// of the boot (docs/decisions/80). `rep movsb` is faster than loops from 512 KiB on. A copy of 8 MiB or more goes past
 /// the caches: a larger limit costs a fifth on CPUs whose caches are smaller.
@@ -55,11 +52,11 @@ const LIMIT: Duration = Duration::from_secs(20);
 /// The CPUs of an image for which nobody has asked for any, and the environment in which `program` boots. Also why these are only CPUs
 /// with all features of this one, unless this one has not more.
 pub fn by_default(environment: Environment, program: &Path) -> (Cpu, Option<String>, Environment) {
-    if DEFAULT.lacks().next().is_some() {
+    if !Level::DEFAULT.is_here() {
         return (Cpu::Native, None, environment);
     }
-    match for_level(environment.clone(), program, DEFAULT) {
-        Ok(environment) => (Cpu::Level(DEFAULT), None, environment),
+    match for_level(environment.clone(), program, Level::DEFAULT) {
+        Ok(environment) => (Cpu::Level(Level::DEFAULT), None, environment),
         Err(unfit) => (Cpu::Native, Some(unfit.reason), environment),
     }
 }
