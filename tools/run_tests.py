@@ -7,7 +7,7 @@ packages that any test needs, then a snapshot of the machine (tools/snapshot.py)
 
 Of the longest tables of cases a sample is run (the mark `sample`), always the same; all of them with SNAPBOOT_ALL_TESTS=1.
 
-The closing lines name the reason of every skipped test. In CI (the variable CI is set) a reason that tests/known_gaps.toml does not
+The closing lines name every failed test with what it says, and the reason of every skipped one. In CI (the variable CI is set) a reason that tests/known_gaps.toml does not
 know makes its tests failures. A suite that cannot run here counts as one skipped test; one that ends badly without naming a failed
 test counts as one failed.
 
@@ -57,6 +57,7 @@ KEPT = (
     "SNAPBOOT_SWEEP",
     "SNAPBOOT_THAWS",
 )
+MESSAGE = 600  # characters of a failed test's message that the closing lines show
 MOST_FILES = 20  # that the closing lines name, with their CPU time
 # So many suites run at once: tests wait for more than the processor.
 AT_ONCE = 2 * (os.cpu_count() or 2)
@@ -108,6 +109,7 @@ class Suite(threading.Thread):
         self.arguments, self.turns = arguments, turns or contextlib.nullcontext()
         self.lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()  # None: that was all
         self.count, self.notes, self.skipped = Count(), [], []
+        self.failed: list[str] = []  # a line for each failed test: its name and what it says
         self.left_out = 0  # tests that are not in the sample
         self.costs: collections.Counter[str] = collections.Counter()  # test file -> seconds of CPU time, in suites of pytest
         self.busy = 0.0  # seconds of CPU time, which hardly depend on what else the machine does
@@ -174,6 +176,7 @@ def rust(suite: Suite) -> tuple[Count, int]:
     if not shutil.which("cargo"):
         raise Unavailable("cargo is missing: install Rust's stable toolchain")
     output, status = suite.command(["cargo", "test", "--workspace", "--no-fail-fast", "--", "--show-output"])
+    suite.failed += re.findall(r"^test (.+) \.\.\. FAILED$", output, re.MULTILINE)
     results = re.findall(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", output, re.MULTILINE)
     suite.skipped += ["ignored"] * sum(int(ignored) for _, _, ignored in results)
     not_tried = NOT_TRIED.findall(output)  # such a test passes, for cargo
@@ -212,9 +215,18 @@ def pytest(suite: Suite, arguments: list[str]) -> tuple[Count, int]:
         for case in part.iter("testcase"):
             cost = sum(float(it.get("value")) for it in case.iter("property") if it.get("name") == "cpu")
             suite.costs[case.get("classname").replace(".", "/") + ".py"] += cost
+            for outcome in (*case.iter("failure"), *case.iter("error")):
+                suite.failed.append(f"{case.get('classname')} {case.get('name')}: {message(outcome)}")
         suite.skipped += reasons
         total += Count(int(part.get("tests")) - failed - len(reasons), failed)
     return total, status
+
+
+def message(outcome: xml.etree.ElementTree.Element) -> str:
+    """The start and the end of what a failed test of a report says, in one line."""
+    explained = re.findall(r"^E +(.*)", outcome.text or "", re.MULTILINE) or [outcome.get("message")]
+    line = " ".join(" ".join(explained).split())
+    return line if len(line) <= MESSAGE else f"{line[: MESSAGE // 2]} […] {line[-MESSAGE // 2 :]}"
 
 
 def ruby(suite: Suite) -> tuple[Count, int]:
@@ -226,6 +238,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
     output, status = suite.command(
         [interpreter, f"-I{ROOT / 'ruby/lib'}", f"-I{ROOT / 'tests/ruby'}", "-e", load, "--", *files]
     )
+    suite.failed += re.findall(r"^ *\d+\) (?:Failure|Error):\n(.+)", output, re.MULTILINE)
     count = Count()
     pattern = r"^(\d+) runs, \d+ assertions, (\d+) failures, (\d+) errors, (\d+) skips"
     for runs, failures, errors, skips in re.findall(pattern, output, re.MULTILINE):
@@ -262,15 +275,18 @@ def main() -> int:
             suite.show()
     notes += [note for suite in suites for note in suite.notes]
     total = sum((suite.count for suite in suites), Count())
+    failed = [f"{suite.name}: {line}" for suite in suites for line in suite.failed]
     for reason, number in collections.Counter(reason for suite in suites for reason in suite.skipped).items():
         notes.append(f"{number} not run: {reason} ({gaps.why_known(reason) or 'not a known gap'})")
         if not gaps.is_allowed(reason):
             total += Count(failed=number, skipped=-number)
+            failed.append(f"not run, and no known gap: {reason}")
     if costs := sum((suite.costs for suite in suites), collections.Counter()):
         longest = ", ".join(f"{file} {seconds:.0f} s" for file, seconds in costs.most_common(MOST_FILES))
         notes.append(f"most CPU time: {longest}")
     if left_out := sum(suite.left_out for suite in suites):
         notes.append(f"{left_out} cases are not in the sample; `make test-all` runs them")
+    notes += [f"failed: {line}" for line in failed]
     print("\n" + "\n".join(notes) + f"\n\n{total}", flush=True)
     return 0 if total.passed and not total.failed else 1
 

@@ -5,6 +5,7 @@ import dataclasses
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -151,6 +152,31 @@ def test_every_suite_is_in_the_closing_line(closing):
     assert "broken ended with status 2 and named no failed test" in printed
     assert "1 not run: the suite missing cannot run: no such runtime here (not a known gap)" in printed
     assert printed.splitlines()[-1] == "4 passed, 1 failed, 1 skipped"
+
+
+def test_failed_tests_are_named_at_the_end(closing, monkeypatch, tmp_path):
+    """Of a long output often only the last lines are kept."""
+    (tmp_path / "test_it.py").write_text("def test_this():\n    assert 1 == 2, 'words ' * 500 + 'and the last'\n")
+    monkeypatch.setattr(workloads, "prepare", lambda name: {"python": sys.executable, "ruby": shutil.which("ruby")})
+    monkeypatch.setattr(run_tests, "WORK", tmp_path)
+    cargo = "printf 'test a::b ... ok\\ntest a::c ... FAILED\\ntest result: FAILED. 1 passed; 1 failed; 0 ignored\\n'; exit 101"
+    monkeypatch.setattr(run_tests.Suite, "command", lambda suite, argv, run=run_tests.Suite.command: run(suite, planned(argv)))
+
+    def planned(argv):
+        return ["sh", "-c", cargo] if argv[0] == "cargo" else argv
+
+    suites = {"pytest": lambda suite: run_tests.pytest(suite, [str(tmp_path / "test_it.py")]), "rust": run_tests.rust}
+    status, printed = closing({**suites, "gone": skipping("the sun is gone")}, ci="true")
+    end = printed.splitlines()[-5:]
+    assert status == 1 and end[-1] == "2 passed, 3 failed, 0 skipped"
+    assert end[0].startswith("failed: pytest: ") and "test_it test_this: AssertionError: words words" in end[0]
+    assert " […] " in end[0] and "and the last" in end[0] and len(end[0]) < 2 * run_tests.MESSAGE
+    assert end[1:] == [
+        "failed: rust: a::c",
+        "failed: not run, and no known gap: the sun is gone",
+        "",
+        "2 passed, 3 failed, 0 skipped",
+    ]
 
 
 def test_no_more_suites_run_at_once_than_may(closing, monkeypatch):
