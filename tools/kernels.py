@@ -148,10 +148,10 @@ def kernel_file(folder: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def initial_files(folder: pathlib.Path) -> pathlib.Path:
+def initial_files(folder: pathlib.Path, compiler: str = "cc") -> pathlib.Path:
     """The archive of files that the kernel starts with: init, and the modules for its root."""
-    init = FOLDER / "init"
-    workloads.run(["cc", "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
+    init = folder / "init"
+    workloads.run([compiler, "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
     directories = [(name, b"", 0o040755, (0, 0)) for name in ("root", "dev", "modules")]
     files = [("init", init.read_bytes(), 0o100755, (0, 0)), ("dev/console", b"", 0o020600, (5, 1))]
     listed = []

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Tries images on aarch64: a Debian of that architecture in QEMU, emulated, with this tree in it (virtiofs).
+
+    tools/aarch64.py                    all of PROGRAMS, and the checks of tools/aarch64/checks.py
+    tools/aarch64.py hello ruby         some of PROGRAMS
+    tools/aarch64.py -- COMMAND...      a shell command in the tree on that machine, such as a test
+
+Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, the C compiler and linker from Debian
+(gcc-aarch64-linux-gnu). The packages of that Debian are unpacked in .work/aarch64, never installed. Each program is frozen and thawed there,
+and must print what an ordinary start prints there; none may fall back.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import kernels
+import workloads
+from workloads import Unavailable
+
+ROOT = kernels.ROOT
+FOLDER = workloads.WORK / "aarch64"
+SYSTEM = FOLDER / "system"
+SUITE = "trixie"
+TARGET = "aarch64-unknown-linux-gnu"
+COMPILER = "aarch64-linux-gnu-gcc"
+SECONDS = 7200  # the CPU is emulated
+MEMORY = 2048  # MiB
+# Pointer authentication, branch target identification, vectors of variable length: what programs may notice.
+CPU = os.environ.get("SNAPBOOT_AARCH64_CPU", "max,pauth-impdef=on")
+PACKAGES = (
+    "base-files base-passwd bash coreutils dash diffutils findutils gawk grep hostname libc-bin mount procps sed tar util-linux "
+    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata "
+    "linux-image-cloud-arm64"
+).split()
+
+
+def unpacked() -> pathlib.Path:
+    """The folder with the Debian and its kernel."""
+    with workloads.locked("aarch64"):
+        if (FOLDER / "done").exists():
+            return SYSTEM
+        for name in ("lists/partial", "cache/archives/partial"):
+            (FOLDER / name).mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(SYSTEM, ignore_errors=True)
+        sources, status = FOLDER / "sources.list", FOLDER / "status"
+        sources.write_text(f"deb {kernels.MIRROR} {SUITE} main\n")
+        status.write_text("")
+        options = {
+            "APT::Architecture": "arm64",
+            "APT::Architectures": "arm64",
+            "APT::Sandbox::User": "root",
+            "Dir::Etc::sourcelist": sources,
+            "Dir::Etc::sourceparts": "-",
+            "Dir::State::status": status,
+            "Dir::State::lists": FOLDER / "lists",
+            "Dir::Cache": FOLDER / "cache",
+        }
+        apt = ["apt-get", "-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+        workloads.run([*apt, "update"])
+        workloads.run([*apt, "install", "-y", "--download-only", "--no-install-recommends", *PACKAGES])
+        packages = sorted((FOLDER / "cache/archives").glob("*.deb"), key=lambda path: not path.name.startswith("base-files_"))
+        for package in packages:
+            workloads.run(["dpkg-deb", "-x", package, SYSTEM])
+        complete(SYSTEM)
+        (FOLDER / "done").touch()
+    return SYSTEM
+
+
+def complete(system: pathlib.Path) -> None:
+    """Do what the scripts of the packages would do, as far as a start needs it."""
+    for name in ("passwd", "group"):
+        shutil.copy(system / f"usr/share/base-passwd/{name}.master", system / f"etc/{name}")
+    (system / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    (system / "etc/hostname").write_text("aarch64\n")
+    (system / "etc/localtime").symlink_to("/usr/share/zoneinfo/Etc/UTC")
+    (system / "usr/bin/awk").symlink_to("gawk")
+    certificates = sorted((system / "usr/share/ca-certificates").rglob("*.crt"))
+    (system / "etc/ssl/certs/ca-certificates.crt").write_bytes(b"".join(path.read_bytes() for path in certificates))
+
+
+def build() -> pathlib.Path:
+    """Compile Snapboot for aarch64. Returns the folder with the command and its parts."""
+    if not shutil.which(COMPILER):
+        workloads.install_debian_packages(("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"))
+    library = subprocess.run(["rustc", "--print", "target-libdir", "--target", TARGET], cwd=ROOT, capture_output=True, text=True)
+    if library.returncode or not pathlib.Path(library.stdout.strip()).is_dir():
+        workloads.run(["rustup", "target", "add", TARGET], cwd=ROOT)
+    name = TARGET.replace("-", "_")
+    variables = {
+        f"CARGO_TARGET_{name.upper()}_LINKER": COMPILER,
+        f"CC_{name}": COMPILER,
+        f"AR_{name}": COMPILER.replace("gcc", "ar"),
+    }
+    cargo = ["cargo", "build", "--release", "--workspace", "--exclude", "snapboot-rust-facts", "--target", TARGET]
+    if subprocess.run(cargo, cwd=ROOT, env={**os.environ, **variables}).returncode:
+        raise Unavailable(f"Snapboot cannot be compiled for {TARGET}")
+    return ROOT / "target" / TARGET / "release"
+
+
+def run_there(script: str, name: str, seconds: int = SECONDS) -> pathlib.Path:
+    """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and status, which is /run/snapboot there."""
+    results = SYSTEM / "run/snapboot" / name
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    inside = f"/run/snapboot/{name}"
+    text = f"cd {shlex.quote(str(ROOT))}\n{script}\n"
+    (results / "body").write_text(text)
+    (results / "script").write_text(
+        f"mount -t tmpfs tmpfs /tmp; mkdir -p /dev/shm /dev/pts; mount -t devpts devpts /dev/pts; ln -s /proc/self/fd /dev/fd; hostname aarch64\n"
+        f"bash {inside}/body < /dev/null > {inside}/out 2>&1; echo $? > {inside}/status\n"
+    )
+    daemon = next((path for path in kernels.VIRTIOFSD if os.path.exists(path)), None)
+    if daemon is None:
+        raise Unavailable("virtiofsd is not installed")
+    socket = FOLDER / f"socket.{os.getpid()}"
+    memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
+    machine = ["-M", "virt", "-accel", "tcg", "-cpu", CPU, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
+    console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{results}/console"]
+    share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
+    share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
+    line = f"console=ttyAMA0 quiet panic=-1 SCRIPT={inside}/script"
+    # Its root is that Debian, with this tree at its place.
+    tree = SYSTEM / str(ROOT).lstrip("/")
+    tree.mkdir(parents=True, exist_ok=True)
+    serve = [daemon, f"--socket-path={socket}", "-o", f"source={SYSTEM}", "-o", "sandbox=chroot", "-o", "cache=auto"]
+    bind = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    with open(results / "virtiofsd", "wb") as log:
+        share_files = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", bind, "sh", ROOT, tree, *serve], stdout=log, stderr=log
+        )
+    try:
+        for _ in range(100):
+            if socket.exists() or share_files.poll() is not None:
+                break
+            time.sleep(0.1)
+        boot = ["-kernel", kernels.kernel_file(FOLDER), "-initrd", kernels.initial_files(FOLDER, COMPILER), "-append", line]
+        qemu = [str(word) for word in ("qemu-system-aarch64", *machine, *console, *share, *boot)]
+        done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
+        if done.returncode:
+            raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"it took longer than {seconds} s; see {results}/console and {results}/out") from None
+    finally:
+        share_files.terminate()
+        share_files.wait()
+        socket.unlink(missing_ok=True)
+    if not (results / "status").exists():
+        raise Unavailable(f"the machine has not run the script; see {results}/console")
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="programs; behind --, a command for that machine")
+    parser.add_argument("--no-build", action="store_true", help="what is there is new enough")
+    arguments, command = parser.parse_args(), []
+    if "--" in sys.argv:
+        command = sys.argv[sys.argv.index("--") + 1 :]
+    try:
+        workloads.install_debian_packages(("qemu-system-arm",))
+        unpacked()
+        if not arguments.no_build:
+            build()
+        results = run_there(" ".join(command), "command")
+    except Unavailable as reason:
+        print(f"cannot try: {reason}", file=sys.stderr)
+        return 1
+    print((results / "out").read_text(), end="")
+    return int((results / "status").read_text())
+
+
+if __name__ == "__main__":
+    sys.exit(main())
