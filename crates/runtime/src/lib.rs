@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 pub mod deadline;
+mod arch;
 mod elf;
 mod jit;
 pub mod listener;

@@ -1,0 +1,45 @@
+//! Pointer authentication: return addresses on the stack are signed with keys that the kernel draws for each process.
+//!
+//! A thawed process has other keys than the one that was frozen, and could not return to a signed address. So the process
+//! to be frozen signs none: the kernel can make the instructions for it do nothing. The functions of the loader that have
+//! called this library have signed their return addresses before, and would return to them as they are; these lose
+//! their signatures.
+
+use core::arch::{asm, naked_asm};
+
+/// PR_PAC_SET_ENABLED_KEYS of linux/prctl.h (Linux 5.13), and the keys for code and data, A and B.
+const SET_ENABLED_KEYS: i32 = 60;
+const KEYS: usize = 0b1111;
+
+/// A function's saved frame pointer and return address.
+#[repr(C)]
+struct Frame {
+    above: *mut Frame,
+    address: u64,
+}
+
+/// Turns the signing of addresses off, in a process that has only the loader's functions on its stack yet.
+#[unsafe(naked)]
+pub extern "C" fn leave_addresses_unsigned() {
+    // x29 leads to the caller's frame.
+    naked_asm!("mov x0, x29", "b {turn_off}", turn_off = sym turn_off)
+}
+
+extern "C" fn turn_off(mut frame: *mut Frame) {
+    // SAFETY: the request takes no memory. It fails on a CPU that signs nothing.
+    if unsafe { libc::prctl(SET_ENABLED_KEYS, KEYS, 0, 0, 0) } != 0 {
+        return;
+    }
+    while !frame.is_null() && frame.is_aligned() {
+        // SAFETY: every function that signs its return address puts it there, below the frame of its caller (AAPCS64, "The
+        // frame pointer"); the outermost frame has none above. The instruction is xpaclri, which strips x30.
+        unsafe {
+            asm!("hint #7", inout("x30") (*frame).address, options(nomem, nostack, preserves_flags));
+            let above = (*frame).above;
+            if above <= frame {
+                return;
+            }
+            frame = above;
+        }
+    }
+}
