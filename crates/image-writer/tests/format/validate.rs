@@ -1,6 +1,6 @@
 //! The checks of rows: each test breaks one rule.
 
-use image::arch::Registers;
+use image::arch::x86_64::Registers;
 use image::validate::{rows, ADDRESS_END, MAX_DESCRIPTORS};
 use image::*;
 use image_writer::TablesWriter;

@@ -3,7 +3,7 @@
 use core::arch::{asm, global_asm};
 
 use image::arch::Registers;
-use linux_raw_sys::errno::ENOTSUP;
+use linux_raw_sys::errno::EOPNOTSUPP;
 use linux_raw_sys::general as raw;
 
 use crate::start::Start;
@@ -124,7 +124,7 @@ pub unsafe fn set_thread_pointer(registers: &Registers) -> sys::Result<()> {
     // SAFETY: the call involves no memory, and nothing of the launcher is signed.
     let result = unsafe { sys::prctl(&[SET_ENABLED_KEYS, KEYS, 0, 0, 0]) };
     if result.is_err() && signs_addresses() {
-        return Err(sys::Errno(ENOTSUP));
+        return Err(sys::Errno(EOPNOTSUPP));
     }
     // SAFETY: nothing of the launcher is thread-local.
     unsafe { asm!("msr tpidr_el0, {}", in(reg) registers.tpidr, options(nomem, nostack, preserves_flags)) };
