@@ -8,7 +8,7 @@
 use core::arch::{asm, naked_asm};
 
 /// PR_PAC_SET_ENABLED_KEYS of linux/prctl.h (Linux 5.13), and the keys for code and data, A and B.
-const SET_ENABLED_KEYS: i32 = 60;
+const SET_ENABLED_KEYS: isize = 60;
 const KEYS: usize = 0b1111;
 
 /// A function's saved frame pointer and return address.
@@ -26,15 +26,22 @@ pub extern "C" fn leave_addresses_unsigned() {
 }
 
 extern "C" fn turn_off(mut frame: *mut Frame) {
-    // SAFETY: the request takes no memory. It fails on a CPU that signs nothing.
-    if unsafe { libc::prctl(SET_ENABLED_KEYS, KEYS, 0, 0, 0) } != 0 {
+    let failed: isize;
+    // Not by the C library's function, which has signed its own return address by then.
+    // SAFETY: the request takes no memory, and the kernel preserves everything but x0.
+    unsafe {
+        asm!("svc #0", in("x8") libc::SYS_prctl, inlateout("x0") SET_ENABLED_KEYS => failed, in("x1") KEYS, in("x2") 0, in("x3") 0,
+            in("x4") 0, options(nostack));
+    }
+    // On a CPU that signs nothing.
+    if failed != 0 {
         return;
     }
     while !frame.is_null() && frame.is_aligned() {
         // SAFETY: every function that signs its return address puts it there, below the frame of its caller (AAPCS64, "The
-        // frame pointer"); the outermost frame has none above. The instruction is xpaclri, which strips x30.
+        // frame pointer"); the outermost frame has none above. The signature stands in the bits that addresses have not.
         unsafe {
-            asm!("hint #7", inout("x30") (*frame).address, options(nomem, nostack, preserves_flags));
+            (*frame).address &= image::arch::ADDRESS_END - 1;
             let above = (*frame).above;
             if above <= frame {
                 return;
