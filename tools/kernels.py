@@ -11,6 +11,7 @@ level v2, which every emulator has.
 
 import argparse
 import dataclasses
+import lzma
 import os
 import pathlib
 import re
@@ -30,7 +31,7 @@ SECONDS = 900  # emulated machines are slow
 MEMORY = 2048  # MiB
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 # Built into some of the kernels; in the order in which they need each other.
-MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "fuse", "virtiofs")
+MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk", "fuse", "virtiofs")
 
 
 @dataclasses.dataclass
@@ -156,9 +157,10 @@ def initial_files(folder: pathlib.Path, compiler: str = "cc") -> pathlib.Path:
     files = [("init", init.read_bytes(), 0o100755, (0, 0)), ("dev/console", b"", 0o020600, (5, 1))]
     listed = []
     for name in MODULES:
-        for path in (folder / "system").rglob(f"{name}.ko"):
-            listed.append(f"/modules/{path.name}\n")
-            files.append((f"modules/{path.name}", path.read_bytes(), 0o100644, (0, 0)))
+        for path in (folder / "system").rglob(f"{name}.ko*"):
+            content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+            listed.append(f"/modules/{name}.ko\n")
+            files.append((f"modules/{name}.ko", content, 0o100644, (0, 0)))
     files.append(("modules/list", "".join(listed).encode(), 0o100644, (0, 0)))
     entries = enumerate([*directories, *files, ("TRAILER!!!", b"", 0, (0, 0))], 1)
     archive = folder / "initial.cpio"
