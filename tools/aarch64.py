@@ -31,47 +31,63 @@ TARGET = "aarch64-unknown-linux-gnu"
 COMPILER = "aarch64-linux-gnu-gcc"
 SECONDS = 7200  # the CPU is emulated
 MEMORY = 3072  # MiB
+# For its disk, where they are not built into the kernel; in the order in which they need each other.
+MODULES = ("virtio_blk", "crc16", "crc32c_generic", "libcrc32c", "mbcache", "jbd2", "ext4")
 DISK = 4 << 30  # bytes
 # Pointer authentication, branch target identification, vectors of variable length: what programs may notice.
 CPU = os.environ.get("SNAPBOOT_AARCH64_CPU", "max,pauth-impdef=on")
 PACKAGES = (
     "base-files base-passwd bash coreutils dash diffutils findutils gawk grep hostname libc-bin mount procps sed tar util-linux "
-    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata "
-    "linux-image-cloud-arm64"
+    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata"
 ).split()
 
 
-def unpacked() -> pathlib.Path:
-    """The folder with the Debian and its kernel."""
+def download(suite: str, packages: list[str], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Fetch packages of a suite and all that they need, none of which is installed. Returns them, those first that others lie in."""
+    for name in ("lists/partial", "cache/archives/partial"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    sources, status = folder / "sources.list", folder / "status"
+    sources.write_text(f"deb {kernels.MIRROR} {suite} main\n")
+    status.write_text("")
+    options = {
+        "APT::Architecture": "arm64",
+        "APT::Architectures": "arm64",
+        "APT::Sandbox::User": "root",
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::status": status,
+        "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+    }
+    apt = ["apt-get", "-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+    workloads.run([*apt, "update"])
+    workloads.run([*apt, "install", "-y", "--download-only", "--no-install-recommends", *packages])
+    return sorted((folder / "cache/archives").glob("*.deb"), key=lambda path: not path.name.startswith("base-files_"))
+
+
+def unpacked() -> None:
+    """Make the disk of the machine."""
     with workloads.locked("aarch64"):
         if (FOLDER / "done").exists():
-            return SYSTEM
-        for name in ("lists/partial", "cache/archives/partial"):
-            (FOLDER / name).mkdir(parents=True, exist_ok=True)
+            return
         shutil.rmtree(SYSTEM, ignore_errors=True)
-        sources, status = FOLDER / "sources.list", FOLDER / "status"
-        sources.write_text(f"deb {kernels.MIRROR} {SUITE} main\n")
-        status.write_text("")
-        options = {
-            "APT::Architecture": "arm64",
-            "APT::Architectures": "arm64",
-            "APT::Sandbox::User": "root",
-            "Dir::Etc::sourcelist": sources,
-            "Dir::Etc::sourceparts": "-",
-            "Dir::State::status": status,
-            "Dir::State::lists": FOLDER / "lists",
-            "Dir::Cache": FOLDER / "cache",
-        }
-        apt = ["apt-get", "-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
-        workloads.run([*apt, "update"])
-        workloads.run([*apt, "install", "-y", "--download-only", "--no-install-recommends", *PACKAGES])
-        packages = sorted((FOLDER / "cache/archives").glob("*.deb"), key=lambda path: not path.name.startswith("base-files_"))
-        for package in packages:
+        for package in download(SUITE, list(PACKAGES), FOLDER):
             workloads.run(["dpkg-deb", "-x", package, SYSTEM])
         complete(SYSTEM)
         make_disk()
         (FOLDER / "done").touch()
-    return SYSTEM
+
+
+def kernel(suite: str) -> pathlib.Path:
+    """The folder of a suite's kernel, with `system` in it."""
+    folder = FOLDER / "kernels" / suite
+    with workloads.locked("aarch64"):
+        if not (folder / "done").exists():
+            for package in download(suite, ["linux-image-cloud-arm64"], folder):
+                if package.name.startswith("linux-"):
+                    workloads.run(["dpkg-deb", "-x", package, folder / "system"])
+            (folder / "done").touch()
+    return folder
 
 
 def complete(system: pathlib.Path) -> None:
@@ -114,7 +130,7 @@ def build() -> pathlib.Path:
     return ROOT / "target" / TARGET / "release"
 
 
-def run_there(script: str, name: str, seconds: int = SECONDS) -> pathlib.Path:
+def run_there(script: str, name: str, suite: str = SUITE, seconds: int = SECONDS) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
     results = ROOT / "target/aarch64" / name
     shutil.rmtree(results, ignore_errors=True)
@@ -144,7 +160,8 @@ def run_there(script: str, name: str, seconds: int = SECONDS) -> pathlib.Path:
             if socket.exists() or share_files.poll() is not None:
                 break
             time.sleep(0.1)
-        boot = ["-kernel", kernels.kernel_file(FOLDER), "-initrd", kernels.initial_files(FOLDER, COMPILER), "-append", line]
+        linux = kernel(suite)
+        boot = ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, COMPILER, MODULES), "-append", line]
         qemu = [str(word) for word in ("qemu-system-aarch64", *machine, *console, *share, *boot)]
         done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
         if done.returncode:

@@ -31,7 +31,7 @@ SECONDS = 900  # emulated machines are slow
 MEMORY = 2048  # MiB
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 # Built into some of the kernels; in the order in which they need each other.
-MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk", "fuse", "virtiofs")
+MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "fuse", "virtiofs")
 
 
 @dataclasses.dataclass
@@ -149,14 +149,14 @@ def kernel_file(folder: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def initial_files(folder: pathlib.Path, compiler: str = "cc") -> pathlib.Path:
+def initial_files(folder: pathlib.Path, compiler: str = "cc", modules: tuple[str, ...] = ()) -> pathlib.Path:
     """The archive of files that the kernel starts with: init, and the modules for its root."""
     init = folder / "init"
     workloads.run([compiler, "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
     directories = [(name, b"", 0o040755, (0, 0)) for name in ("root", "dev", "modules")]
     files = [("init", init.read_bytes(), 0o100755, (0, 0)), ("dev/console", b"", 0o020600, (5, 1))]
     listed = []
-    for name in MODULES:
+    for name in (*MODULES, *modules):
         for path in (folder / "system").rglob(f"{name}.ko*"):
             content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
             listed.append(f"/modules/{name}.ko\n")
