@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Tries images on aarch64: a Debian of that architecture in QEMU, emulated, with this tree in it (virtiofs).
 
-    tools/aarch64.py                    all of PROGRAMS, and the checks of tools/aarch64/checks.py
-    tools/aarch64.py hello ruby         some of PROGRAMS
-    tools/aarch64.py -- COMMAND...      a shell command in the tree on that machine, such as a test
+    tools/aarch64.py              all of PROGRAMS
+    tools/aarch64.py behaves.rb   some of them
+    tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
 
-Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, the C compiler and linker from Debian
-(gcc-aarch64-linux-gnu). The packages of that Debian are unpacked in .work/aarch64, never installed. Each program is frozen and thawed there,
-and must print what an ordinary start prints there; none may fall back.
+Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, compiler and linker for C from Debian. The
+packages of the other Debian are unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw what an ordinary start
+prints there, under the same kernel and under others, and draw other random numbers. On a CPU with fewer features it must start the ordinary way,
+and name one that is missing. Results lie in target/aarch64.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import time
 
+import cpus
 import kernels
 import workloads
 from workloads import Unavailable
@@ -34,12 +36,19 @@ MEMORY = 3072  # MiB
 # For its disk, where they are not built into the kernel; in the order in which they need each other.
 MODULES = ("virtio_blk", "crc16", "crc32c_generic", "libcrc32c", "mbcache", "jbd2", "ext4")
 DISK = 4 << 30  # bytes
-# Pointer authentication, branch target identification, vectors of variable length: what programs may notice.
-CPU = os.environ.get("SNAPBOOT_AARCH64_CPU", "max,pauth-impdef=on")
+# With pointer authentication by an algorithm that is quick to emulate, and without vectors of variable length, which are slow.
+CPU = "max,pauth-impdef=on,sve=off"
 PACKAGES = (
     "base-files base-passwd bash coreutils dash diffutils findutils gawk grep hostname libc-bin mount procps sed tar util-linux "
     "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata"
 ).split()
+
+
+PROGRAMS = {"behaves.py": "python3", "behaves.rb": "ruby", "draws.py": "python3", "draws.rb": "ruby"}
+ARGUMENTS = ["one", "two words"]
+STRICT = {"SNAPBOOT_ON_STALE": "error"}
+OTHER_KERNELS = ("bookworm", "sid")
+LESSER_CPU = "cortex-a57"
 
 
 def download(suite: str, packages: list[str], folder: pathlib.Path) -> list[pathlib.Path]:
@@ -130,7 +139,7 @@ def build() -> pathlib.Path:
     return ROOT / "target" / TARGET / "release"
 
 
-def run_there(script: str, name: str, suite: str = SUITE, seconds: int = SECONDS) -> pathlib.Path:
+def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, seconds: int = SECONDS) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
     results = ROOT / "target/aarch64" / name
     shutil.rmtree(results, ignore_errors=True)
@@ -146,7 +155,7 @@ def run_there(script: str, name: str, suite: str = SUITE, seconds: int = SECONDS
         raise Unavailable("virtiofsd is not installed")
     socket = FOLDER / f"socket.{os.getpid()}"
     memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
-    machine = ["-M", "virt", "-accel", "tcg", "-cpu", CPU, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
+    machine = ["-M", "virt", "-accel", "tcg", "-cpu", cpu, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
     console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{results}/console"]
     share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
     share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
@@ -177,24 +186,86 @@ def run_there(script: str, name: str, suite: str = SUITE, seconds: int = SECONDS
     return results
 
 
+def there(commands: dict[str, tuple[list[str], dict[str, str]]], name: str, suite: str = SUITE, cpu: str = CPU) -> dict[str, tuple[int, str]]:
+    """Status and output of commands on that machine. `name`: of the folder with its results."""
+    results = ROOT / "target/aarch64" / name
+    lines = []
+    for key, (argv, extra) in commands.items():
+        variables = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", **extra}
+        words = shlex.join(["env", "-i", *(f"{variable}={value}" for variable, value in variables.items()), *argv])
+        lines.append(f"{words} < /dev/null > {results}/{key}.out 2>&1; echo $? > {results}/{key}.status")
+    run_there("\n".join(["mkdir -p /var/images", *lines]), name, suite, cpu)
+    read = {}
+    for key in commands:
+        status = results / f"{key}.status"
+        read[key] = (int(status.read_text()), (results / f"{key}.out").read_text()) if status.exists() else (-1, "it did not end")
+    return read
+
+
+def frozen_there(programs: list[str], snapboot: pathlib.Path) -> dict[str, tuple[int, str]] | None:
+    """Freeze the programs, thaw them, and compare. Returns what ordinary starts show, or None if anything is not as it should be."""
+    commands = {}
+    for name in programs:
+        command, image = [PROGRAMS[name], str(ROOT / "tools/aarch64" / name)], f"/var/images/{name}"
+        commands[f"{name}-ordinary"] = ([*command, *ARGUMENTS], {})
+        commands[f"{name}-freeze"] = ([str(snapboot), "freeze", "-q", "-o", image, "--", *command], {})
+        commands[f"{name}-first"] = commands[f"{name}-second"] = ([image, *ARGUMENTS], STRICT)
+    commands["level"] = ([str(snapboot), "freeze", "--cpu", "v3", "-o", "/tmp/level", "--", "python3"], {})
+    results, good = there(commands, "frozen"), True
+    for name in programs:
+        ordinary, freeze, first, second = (results[f"{name}-{what}"] for what in ("ordinary", "freeze", "first", "second"))
+        if freeze[0]:
+            print(f"  {name}: cannot be frozen: {freeze[1]}")
+            good = False
+        elif name.startswith("draws"):
+            lines = [line for _, text in (ordinary, first, second) for line in text.splitlines()]
+            differ = ordinary[0] == first[0] == second[0] == 0 and len(set(lines)) == len(lines) > 0
+            print(f"  {name:34} {'no number twice' if differ else f'THE SAME NUMBERS, or none: {first}, {second}'}", flush=True)
+            good &= differ
+        else:
+            good &= all([kernels.show(name, first, ordinary), kernels.show(f"{name}, once more", second, ordinary)])
+    refused = results["level"][0] != 0 and "level of x86-64" in results["level"][1]
+    print(f"  {'an image for v3':34} {'refused' if refused else results['level']}", flush=True)
+    return {name: results[f"{name}-ordinary"] for name in programs} if good and refused else None
+
+
+def thawed_elsewhere(expected: dict[str, tuple[int, str]]) -> bool:
+    """Thaw the images under other kernels, and on a CPU that lacks features. Returns whether all is well."""
+    good = True
+    compared = [name for name in expected if not name.startswith("draws")]
+    thaws = {name: ([f"/var/images/{name}", *ARGUMENTS], STRICT) for name in compared}
+    for suite in OTHER_KERNELS:
+        for name, result in there(thaws, f"kernel-{suite}", suite).items():
+            good &= kernels.show(f"{name}, kernel of {suite}", result, expected[name])
+    logged = {name: (argv, {"SNAPBOOT_LOG": "1"}) for name, (argv, _) in thaws.items()}
+    for name, (status, text) in there(logged, "lesser-cpu", cpu=LESSER_CPU).items():
+        is_told = cpus.STALE in text and text.endswith(expected[name][1]) and status == expected[name][0]
+        said = text.partition("\n")[0] if is_told else f"ANOTHER: status {status}, {text!r}"
+        print(f"  {f'{name}, on {LESSER_CPU}':34} {said}", flush=True)
+        good &= is_told
+    return good
+
+
 def main() -> int:
+    words, command = sys.argv[1:], []
+    if "--" in words:
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="programs; behind --, a command for that machine")
-    parser.add_argument("--no-build", action="store_true", help="what is there is new enough")
-    arguments, command = parser.parse_args(), []
-    if "--" in sys.argv:
-        command = sys.argv[sys.argv.index("--") + 1 :]
+    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}")
+    programs = parser.parse_args(words).programs or list(PROGRAMS)
     try:
         workloads.install_debian_packages(("qemu-system-arm",))
         unpacked()
-        if not arguments.no_build:
-            build()
-        results = run_there(" ".join(command), "command")
+        built = build()
+        if command:
+            results = run_there(" ".join(command), "command")
+            print((results / "out").read_text(), end="")
+            return int((results / "status").read_text())
+        expected = frozen_there(programs, built / "snapboot")
+        return 0 if expected is not None and thawed_elsewhere(expected) else 1
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1
-    print((results / "out").read_text(), end="")
-    return int((results / "status").read_text())
 
 
 if __name__ == "__main__":

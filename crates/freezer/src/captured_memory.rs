@@ -199,7 +199,11 @@ impl<'a> MemoryLayout<'a> {
             // The freezer itself: stored completely, because it writes to its own data meanwhile and must not depend on
             // where it was installed. Where its segments are aligned to more than a page, gaps between them show the file and
             // may lie behind its end.
-            if area.protection == 0 { Vec::new() } else { alloc::vec![area.start..area.end] }
+            if area.protection == 0 {
+                Vec::new()
+            } else {
+                alloc::vec![area.start..area.end]
+            }
         } else {
             self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
         };

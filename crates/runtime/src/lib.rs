@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-pub mod deadline;
 mod arch;
+pub mod deadline;
 mod elf;
 mod jit;
 pub mod listener;

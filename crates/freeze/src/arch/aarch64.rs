@@ -21,6 +21,7 @@ pub fn refusal() -> Option<String> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let start = |line: &str| u64::from_str_radix(line.split('-').next()?, 16).ok();
     let highest = maps.lines().filter_map(start).max()?;
-    (highest < image::RESERVED_END)
-        .then(|| "this kernel has addresses of fewer than 48 bits, and images need 48 (CONFIG_ARM64_VA_BITS)".to_owned())
+    (highest < image::RESERVED_END).then(|| {
+        "this kernel has addresses of fewer than 48 bits, and images need 48 (CONFIG_ARM64_VA_BITS)".to_owned()
+    })
 }

@@ -68,7 +68,8 @@ pub fn by_default(environment: Environment, program: &Path) -> (Cpu, Option<Stri
 pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment, Unfit> {
     let word = Cpu::Level(level).word();
     if !HAS_LEVELS {
-        let reason = format!("--cpu {word} is a level of x86-64, and this is another architecture, whose CPUs have no levels");
+        let reason =
+            format!("--cpu {word} is a level of x86-64, and this is another architecture, whose CPUs have no levels");
         return Err(Unfit::new(reason, "Freeze with --cpu native."));
     }
     if let Some(lacking) = level.lacks().next() {

@@ -20,7 +20,8 @@ use crate::request::{Cpu, FreezeRequest};
 /// Resolves the program. Refuses what cannot be meant before anything is booted.
 pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Program> {
     if !cfg!(target_os = "linux") || !inputs::cpu::IS_SUPPORTED {
-        let message = "images can be made on Linux only, on x86-64 and aarch64: not yet elsewhere. Programs run as before.";
+        let message =
+            "images can be made on Linux only, on x86-64 and aarch64: not yet elsewhere. Programs run as before.";
         return Err(Failure::refusal(message));
     }
     if let Some(reason) = arch::refusal() {

@@ -147,8 +147,7 @@ pub fn read(attribute: Attribute) -> Value {
         Dumpable => number(prctl(libc::PR_GET_DUMPABLE, [])),
         DenyWriteExecute => number(prctl(PR_GET_MDWE, [])),
         Speculation => {
-            let control =
-                |which| prctl(PR_GET_SPECULATION_CTRL, [which]).map_or(u64::MAX, |answer| answer as u64);
+            let control = |which| prctl(PR_GET_SPECULATION_CTRL, [which]).map_or(u64::MAX, |answer| answer as u64);
             Value::of_words(&[control(0), control(1), control(2)])
         }
         Namespaces => all_files(b"ns/", &NAMESPACES, file::read_link),
