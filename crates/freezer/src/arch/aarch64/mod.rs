@@ -14,12 +14,17 @@ pub use pointers::leave_addresses_unsigned;
 /// RSEQ_SIG of sys/rseq.h.
 pub const RSEQ_SIGNATURE: u32 = 0xd428_bc00;
 
-/// Why no process can be frozen here: kernels with larger pages put memory where an image cannot have it.
+/// Why no process can be frozen here: what a thaw could not give it again.
 pub fn refusal() -> Option<&'static [u8]> {
-    // SAFETY: a plain call.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    (page != image::PAGE as core::ffi::c_long)
-        .then_some(b"this kernel has pages larger than 4 KiB, and images have pages of that size")
+    // SAFETY: plain calls.
+    let (page, tagged) = unsafe { (libc::sysconf(libc::_SC_PAGESIZE), libc::prctl(GET_TAGGED_ADDRESSES, 0, 0, 0, 0)) };
+    if page != image::PAGE as core::ffi::c_long {
+        return Some(b"this kernel has pages larger than 4 KiB, and images have pages of that size");
+    }
+    if pointers::are_signed() {
+        return Some(b"this kernel cannot turn pointer authentication off: Linux can from 5.13 on");
+    }
+    (tagged > 0).then_some(b"the process uses tagged addresses, which a thaw does not turn on; freeze without glibc.mem.tagging in GLIBC_TUNABLES")
 }
 
 // A call preserves x19 to x29, the stack pointer, the low halves of v8 to v15 and fpcr. All of them and the return address are

@@ -30,8 +30,8 @@ extern "C" fn turn_off(mut frame: *mut Frame) {
     // Not by the C library's function, which has signed its own return address by then.
     // SAFETY: the request takes no memory, and the kernel preserves everything but x0.
     unsafe {
-        asm!("svc #0", in("x8") libc::SYS_prctl, inlateout("x0") SET_ENABLED_KEYS => failed, in("x1") KEYS, in("x2") 0, in("x3") 0,
-            in("x4") 0, options(nostack));
+        asm!("svc #0", in("x8") libc::SYS_prctl, inlateout("x0") SET_ENABLED_KEYS => failed, in("x1") KEYS, in("x2") 0usize, in("x3") 0usize,
+            in("x4") 0usize, options(nostack));
     }
     // On a CPU that signs nothing.
     if failed != 0 {
@@ -49,4 +49,16 @@ extern "C" fn turn_off(mut frame: *mut Frame) {
             frame = above;
         }
     }
+}
+
+/// Whether the process signs addresses.
+pub fn are_signed() -> bool {
+    (1..9u64).any(|modifier| {
+        let mut address = image::RESERVED_START;
+        // SAFETY: these are pacia1716 and pacib1716, which change only x17, and nothing where the keys are off.
+        unsafe {
+            asm!("hint #8", "hint #10", inout("x17") address, in("x16") modifier << 4, options(nomem, nostack, preserves_flags));
+        }
+        address != image::RESERVED_START
+    })
 }
