@@ -7,7 +7,8 @@
 #   make lint       the style checks                  make fuzz     damaged images, CASES=1000000
 #   make agreement  compares what `snapboot explain` says with independent measures, for three programs
 #   make stories    follows the advice of `snapboot explain` for three programs, writes docs/stories.md
-#   make check-aarch64  type-checks all crates for aarch64, where nothing is frozen yet
+#   make check-aarch64  type-checks all crates for aarch64
+#   make test-aarch64  images on aarch64: cross-compiled, and tried on a machine that QEMU emulates (PROGRAMS=behaves.rb: some)
 #   make contexts  how many everyday starts one image serves, of 30 programs in 26 contexts (PROGRAMS='jc yq': some)
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
 #   make containers builds and runs the Dockerfiles of docs/containers.md
@@ -37,7 +38,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test test-all demo bench agreement stories contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64
+.PHONY: build test test-all demo bench agreement stories contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64 test-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -81,6 +82,9 @@ lint: toolchain
 check-aarch64: toolchain
 	@[ -d "$$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] || rustup target add aarch64-unknown-linux-gnu
 	CC_aarch64_unknown_linux_gnu=cc CFLAGS_aarch64_unknown_linux_gnu=-O0 $(CARGO) check --workspace --target aarch64-unknown-linux-gnu
+
+test-aarch64: toolchain
+	$(PYTHON) tools/aarch64.py $(PROGRAMS)
 
 # Of each of six programs.
 uniqueness: build

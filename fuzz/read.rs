@@ -5,8 +5,10 @@
 
 use std::fmt::Write;
 
-use image::arch::Registers;
-use image::validate::{self, ADDRESS_END, MAX_DESCRIPTORS};
+use image::arch::aarch64::Aarch64Registers;
+use image::arch::x86_64::Registers;
+use image::arch::Architecture;
+use image::validate::{self, MAX_DESCRIPTORS};
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
     Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
@@ -170,6 +172,7 @@ fn check_tables(tables: &Tables, all: &[u8], head: &Head) -> Reached {
 /// Reads all that `snapboot inspect` and `snapboot verify` show and the launcher compares: every row and every string.
 fn inspect(tables: &Tables) {
     rows(tables, Section::Registers, |_: &Registers| []);
+    rows(tables, Section::Aarch64Registers, |_: &Aarch64Registers| []);
     rows(tables, Section::Process, |_: &Process| []);
     rows(tables, Section::Platform, |_: &Platform| []);
     rows(tables, Section::Mappings, |_: &Mapping| []);
@@ -233,10 +236,12 @@ fn check_rows(tables: &Tables, head: &Head) {
     let files = tables.rows::<MappedFile>(Section::Files).unwrap();
     let mappings = tables.rows::<Mapping>(Section::Mappings).unwrap();
     let process: Process = tables.one(Section::Process).unwrap();
-    let registers: Registers = tables.one(Section::Registers).unwrap();
+    let architecture = Architecture::of(tables).unwrap();
+    let end = architecture.address_end();
+    let (stack, instruction) = architecture.resume_at(tables).unwrap();
     for row in mappings.clone() {
         let size = row.end.checked_sub(row.start).unwrap();
-        assert!(row.start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && size > 0 && row.end <= ADDRESS_END);
+        assert!(row.start.is_multiple_of(PAGE) && size.is_multiple_of(PAGE) && size > 0 && row.end <= end);
         assert!(row.offset.is_multiple_of(PAGE) && row.protection <= 7 && is_outside(row.start, row.end));
         assert!(row.file == NO_FILE || files.get(row.file as usize).is_some());
         match row.kind {
@@ -262,7 +267,7 @@ fn check_rows(tables: &Tables, head: &Head) {
         assert!(row.policy <= policy::TRUST && row.flags <= settings_flag::CHECK_PAGES);
     }
     for row in tables.rows::<HotRange>(Section::Hot).unwrap() {
-        assert!(row.start <= row.end && row.end <= ADDRESS_END && is_outside(row.start, row.end));
+        assert!(row.start <= row.end && row.end <= end && is_outside(row.start, row.end));
     }
     let directories = tables.rows::<Directory>(Section::Directories).unwrap();
     let inputs: u64 = directories.clone().map(|row| u64::from(row.inputs)).sum();
@@ -273,17 +278,17 @@ fn check_rows(tables: &Tables, head: &Head) {
     for row in tables.rows::<TouchedRange>(Section::Touched).unwrap() {
         assert!(is_in_pages(head, row.offset, row.size));
     }
-    assert!(process.start_brk <= process.brk && process.brk <= ADDRESS_END);
-    assert!(process.arg_start <= process.env_end && process.env_end <= ADDRESS_END);
+    assert!(process.start_brk <= process.brk && process.brk <= end);
+    assert!(process.arg_start <= process.env_end && process.env_end <= end);
     let last_at = |address: u64| {
         mappings.clone().filter(|row| row.kind != mapping_kind::COPY && (row.start..row.end).contains(&address)).last()
     };
     let writable = |address: u64| last_at(address).is_some_and(|row| row.protection & 2 != 0);
-    assert!(writable(process.tid_address) && writable(process.tid_address + 3) && writable(registers.rsp));
+    assert!(writable(process.tid_address) && writable(process.tid_address + 3) && writable(stack));
     if process.arg_start < process.env_end {
         assert!(writable(process.arg_start) && writable(process.env_end - 1));
     }
-    assert!(last_at(registers.rip).is_some_and(|row| row.protection & 4 != 0));
+    assert!(last_at(instruction).is_some_and(|row| row.protection & 4 != 0));
 }
 
 /// Whether a range keeps off what belongs to launcher and freezer.

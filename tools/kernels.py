@@ -11,6 +11,7 @@ level v2, which every emulator has.
 
 import argparse
 import dataclasses
+import lzma
 import os
 import pathlib
 import re
@@ -148,17 +149,18 @@ def kernel_file(folder: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def initial_files(folder: pathlib.Path) -> pathlib.Path:
+def initial_files(folder: pathlib.Path, compiler: str = "cc", modules: tuple[str, ...] = ()) -> pathlib.Path:
     """The archive of files that the kernel starts with: init, and the modules for its root."""
-    init = FOLDER / "init"
-    workloads.run(["cc", "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
+    init = folder / "init"
+    workloads.run([compiler, "-static", "-O1", "-o", init, ROOT / "tools/kernels/init.c"])
     directories = [(name, b"", 0o040755, (0, 0)) for name in ("root", "dev", "modules")]
     files = [("init", init.read_bytes(), 0o100755, (0, 0)), ("dev/console", b"", 0o020600, (5, 1))]
     listed = []
-    for name in MODULES:
-        for path in (folder / "system").rglob(f"{name}.ko"):
-            listed.append(f"/modules/{path.name}\n")
-            files.append((f"modules/{path.name}", path.read_bytes(), 0o100644, (0, 0)))
+    for name in (*MODULES, *modules):
+        for path in (folder / "system").rglob(f"{name}.ko*"):
+            content = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+            listed.append(f"/modules/{name}.ko\n")
+            files.append((f"modules/{name}.ko", content, 0o100644, (0, 0)))
     files.append(("modules/list", "".join(listed).encode(), 0o100644, (0, 0)))
     entries = enumerate([*directories, *files, ("TRAILER!!!", b"", 0, (0, 0))], 1)
     archive = folder / "initial.cpio"

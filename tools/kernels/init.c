@@ -1,5 +1,6 @@
 /* The first process of an emulated machine: inserts the modules that /modules/list names, takes the shared directory as its root, runs
-   SCRIPT (a variable that the kernel passes on from its command line) and turns the machine off. */
+   SCRIPT and turns the machine off. With DISK its root is that disk (ext4), and the shared directory is mounted at TREE. The kernel passes
+   these variables on from its command line. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,10 +20,13 @@ static void insert(const char *path) {
 }
 
 static int take_root(void) {
-    return mount("root", "/root", "virtiofs", 0, NULL) || chdir("/root") || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
+    const char *disk = getenv("DISK"), *tree = getenv("TREE");
+    if (disk && mount("devtmpfs", "/dev", "devtmpfs", 0, NULL))
+        return 1;
+    return mount(disk ? disk : "root", "/root", disk ? "ext4" : "virtiofs", 0, NULL) || chdir("/root") || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
            chdir("/") || mount("proc", "/proc", "proc", 0, NULL) || mount("sysfs", "/sys", "sysfs", 0, NULL) ||
            mount("devtmpfs", "/dev", "devtmpfs", 0, NULL) || mkdir("/dev/shm", 01777) ||
-           mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
+           mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL) || (disk && mount("root", tree, "virtiofs", 0, NULL));
 }
 
 int main(void) {

@@ -4,7 +4,7 @@
 //! Data pages come first, page-aligned, then the tables, then a trailer with the place of both. `snapboot freeze`
 //! completes the image.
 
-use image::arch::Registers;
+use image::arch::{self, Registers};
 use image::{mapping_kind, Record, Section, Trailer, PAGE};
 use image_writer::TablesWriter;
 
@@ -67,15 +67,15 @@ fn write(directory: &[u8], registers: &Registers, findings: &mut Findings) -> Re
 
     let areas = maps::read();
     let stack_end = areas.iter().find(|area| area.name == b"[stack]").map_or(0, |area| area.end);
-    let mut layout = MemoryLayout::new(&page_map, &mut tables, findings, pages_offset, registers.rsp);
+    let mut layout = MemoryLayout::new(&page_map, &mut tables, findings, pages_offset, registers.resume_at().0);
     layout.add_all(&areas).map_err(failed(b"reading /proc/self/pagemap"))?;
     let (rows, pages_size, vdso) = (layout.rows, layout.pages_size, layout.vdso);
 
-    kernel::add(&mut tables, findings, registers.fs_base, stack_end, vdso.map(|(_, range)| range));
+    kernel::add(&mut tables, findings, registers.thread_pointer(), stack_end, vdso.map(|(_, range)| range));
     if findings.refuse() {
         return Ok(());
     }
-    tables.push(Section::Registers, registers);
+    tables.push(arch::SECTION, registers);
     sys::image_memory::remember(
         rows.iter().filter(|row| row.kind == mapping_kind::IMAGE).map(|row| row.start..row.end),
     );

@@ -197,8 +197,13 @@ impl<'a> MemoryLayout<'a> {
         }
         let runs = if self.forced.start < area.end && area.start < self.forced.end {
             // The freezer itself: stored completely, because it writes to its own data meanwhile and must not depend on
-            // where it was installed.
-            alloc::vec![area.start..area.end]
+            // where it was installed. Where its segments are aligned to more than a page, gaps between them show the file and
+            // may lie behind its end.
+            if area.protection == 0 {
+                Vec::new()
+            } else {
+                alloc::vec![area.start..area.end]
+            }
         } else {
             self.page_map.written(area.start..area.end, ANONYMOUS_GAP)?
         };

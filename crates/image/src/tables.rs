@@ -15,7 +15,7 @@ use crate::{Record, Text};
 pub enum Section {
     /// Bytes: all strings, each followed by a NUL.
     Strings = 1,
-    /// One [`crate::arch::Registers`].
+    /// One [`crate::arch::x86_64::Registers`], in an image of x86-64.
     Registers = 2,
     /// One [`crate::Process`].
     Process = 3,
@@ -61,11 +61,13 @@ pub enum Section {
     Alternatives = 23,
     /// [`crate::Capabilities`] rows.
     Capabilities = 24,
+    /// One [`crate::arch::aarch64::Aarch64Registers`], in an image of aarch64.
+    Aarch64Registers = 25,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 24] = [
+    pub const ALL: [Section; 25] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -90,6 +92,7 @@ impl Section {
         Section::Trained,
         Section::Alternatives,
         Section::Capabilities,
+        Section::Aarch64Registers,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -119,6 +122,7 @@ impl Section {
             Section::Trained => "trained",
             Section::Alternatives => "alternatives",
             Section::Capabilities => "capabilities",
+            Section::Aarch64Registers => "aarch64-registers",
         }
     }
 }

@@ -1,14 +1,13 @@
 //! Checks rows after reading, so that their addresses, offsets and indices may be used.
 
-use crate::arch::Registers;
+use crate::arch::Architecture;
 use crate::{
     directory_flag, mapping_kind, policy, reserved, settings_flag, trained_kind, Capabilities, CpuLeaf, Descriptor,
     Directory, Error, FileLookup, Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables,
     TouchedRange, TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
-/// End of the address space of an x86-64 process with four-level page tables.
-pub const ADDRESS_END: u64 = 0x7fff_ffff_f000;
+pub use crate::arch::ADDRESS_END;
 
 /// The kernel's default maximum of open descriptors, unless an administrator raised it.
 pub const MAX_DESCRIPTORS: u32 = 1 << 20;
@@ -23,15 +22,17 @@ const EXECUTE: u32 = 4;
 /// Checks every mapping, descriptor and signal row, the process row and the registers.
 pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     let process: Process = tables.one(Section::Process)?;
-    range("the argv area", process.arg_start, process.env_end)?;
-    range("the heap", process.start_brk, process.brk)?;
+    let architecture = Architecture::of(tables)?;
+    let end = architecture.address_end();
+    range("the argv area", process.arg_start, process.env_end, end)?;
+    range("the heap", process.start_brk, process.brk, end)?;
     for address in [process.tid_address, process.robust_list, process.stack_end] {
-        at_most("an address of the process", address, ADDRESS_END)?;
+        at_most("an address of the process", address, end)?;
     }
-    let mut needed = Needed::ranges(&process, &tables.one(Section::Registers)?);
+    let mut needed = Needed::ranges(&process, architecture.resume_at(tables)?);
     let files = tables.rows::<crate::MappedFile>(Section::Files)?.len();
     for mapping in tables.rows::<Mapping>(Section::Mappings)? {
-        check_mapping(&mapping, head, files)?;
+        check_mapping(&mapping, head, files, end)?;
         needed.iter_mut().for_each(|place| place.look_at(&mapping));
     }
     for place in needed {
@@ -49,7 +50,7 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     let hot = tables.rows::<HotRange>(Section::Hot)?;
     let count = hot.len() as u64;
     for hot in hot {
-        range("a hot range", hot.start, hot.end)?;
+        range("a hot range", hot.start, hot.end, end)?;
     }
     let mut trained = 0;
     for start in tables.rows::<TrainedStart>(Section::Trained)? {
@@ -142,7 +143,7 @@ impl Needed {
         Needed { what, start, end, protection, found: size == 0 }
     }
 
-    fn ranges(process: &Process, registers: &Registers) -> [Needed; 5] {
+    fn ranges(process: &Process, (stack, instruction): (u64, u64)) -> [Needed; 5] {
         let place = Needed::range;
         // The launcher rewrites argv where the kernel put it: before the strings, unless these were moved.
         let strings = process.arg_start..process.env_end;
@@ -153,8 +154,8 @@ impl Needed {
             place("the argv area", start, strings.end - start, WRITE),
             place("the place of the thread id", process.tid_address, 4, WRITE),
             place("the rseq area", process.rseq_area, rseq_size.into(), WRITE),
-            place("the stack pointer", registers.rsp, 8, WRITE),
-            place("the next instruction", registers.rip, 1, EXECUTE),
+            place("the stack pointer", stack, 8, WRITE),
+            place("the next instruction", instruction, 1, EXECUTE),
         ]
     }
 
@@ -179,7 +180,7 @@ impl Needed {
     }
 }
 
-fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Error> {
+fn check_mapping(mapping: &Mapping, head: &Head, files: usize, address_end: u64) -> Result<(), Error> {
     let size = mapping.end.wrapping_sub(mapping.start);
     if !mapping.start.is_multiple_of(PAGE)
         || !mapping.end.is_multiple_of(PAGE)
@@ -188,7 +189,7 @@ fn check_mapping(mapping: &Mapping, head: &Head, files: usize) -> Result<(), Err
     {
         return Err(Error::OutOfRange { what: "the start or end of a mapping", value: mapping.start });
     }
-    at_most("the end of a mapping", mapping.end, ADDRESS_END)?;
+    at_most("the end of a mapping", mapping.end, address_end)?;
     if mapping.start < RESERVED_END && mapping.end > RESERVED_START {
         return Err(Error::OutOfRange { what: "the start of a mapping", value: mapping.start });
     }
@@ -231,8 +232,8 @@ fn at_most(what: &'static str, value: u64, limit: u64) -> Result<(), Error> {
     Ok(())
 }
 
-fn range(what: &'static str, start: u64, end: u64) -> Result<(), Error> {
-    if start > end || end > ADDRESS_END || (start < RESERVED_END && end > RESERVED_START) {
+fn range(what: &'static str, start: u64, end: u64, address_end: u64) -> Result<(), Error> {
+    if start > end || end > address_end || (start < RESERVED_END && end > RESERVED_START) {
         return Err(Error::OutOfRange { what, value: start });
     }
     Ok(())

@@ -10,10 +10,10 @@ use core::fmt::{self, Write};
 
 use image::{CpuLeaf, Error, Section, Tables};
 
-use crate::arch::{bit_name, Cpu, FEATURES, LEVELS};
+use crate::arch::{bit_name, is_exact, Cpu, FEATURES, LEVELS};
 use crate::words::Words;
 
-pub use crate::arch::IS_SUPPORTED;
+pub use crate::arch::{HAS_LEVELS, IS_SUPPORTED};
 
 /// A register of a CPU leaf that differs from what the image requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl Level {
 
     /// Whether this CPU has the level.
     pub fn is_here(self) -> bool {
-        self.lacks().next().is_none()
+        HAS_LEVELS && self.lacks().next().is_none()
     }
 
     /// The highest level that this CPU has.
@@ -121,7 +121,7 @@ pub fn native() -> impl Iterator<Item = CpuLeaf> {
     FEATURES.iter().map(move |&(leaf, subleaf, masks)| {
         let found = cpu.read(leaf, subleaf);
         let values = [0, 1, 2, 3].map(|register| found[register] & masks[register]);
-        row(leaf, subleaf, if leaf == CpuLeaf::XCR0 { masks } else { values }, values)
+        row(leaf, subleaf, if is_exact(leaf) { masks } else { values }, values)
     })
 }
 

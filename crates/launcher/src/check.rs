@@ -1,5 +1,6 @@
 //! Everything that decides whether the image may be used, before anything is changed.
 
+use image::arch::{self, Architecture};
 use image::{descriptor_kind, reserved, Descriptor, Head, Item, Section, Tables, TouchedRange, MAX_TABLES};
 use inputs::differences::{self, Difference};
 use inputs::environment;
@@ -22,9 +23,13 @@ use crate::vdso::Vdso;
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = image.file?;
     let (image_id, head, tables) = variant(start, image, file, block)?;
+    let architecture = Architecture::of(&tables).map_err(Reason::image)?;
+    if !architecture.is_here() {
+        return Err(Reason::new("the image was made on another architecture").subject(architecture.name().as_bytes()));
+    }
     let mut frozen = Frozen {
         file,
-        registers: tables.one(Section::Registers).map_err(Reason::image)?,
+        registers: tables.one(arch::SECTION).map_err(Reason::image)?,
         process: tables.one(Section::Process).map_err(Reason::image)?,
         settings: tables.rows(Section::Settings).map_err(Reason::image)?.next().unwrap_or_default(),
         tables,

@@ -13,6 +13,7 @@ use linux_raw_sys::general::{
     MADV_WIPEONFORK, O_CLOEXEC, O_RDONLY, PROT_EXEC, PROT_READ, PROT_WRITE,
 };
 
+use crate::arch;
 use crate::content;
 use crate::files::Files;
 use crate::frozen::Frozen;
@@ -184,6 +185,7 @@ fn make(
                 Err(Errno(linux_raw_sys::errno::EPERM)) if mapping.protection & PROT_EXEC != 0 => {
                     map(PROT_READ | PROT_WRITE, private | MAP_ANONYMOUS, None, 0).map_err(failed)?;
                     sys::read_into(frozen.file, mapping.start, size, mapping.offset).map_err(failed)?;
+                    arch::code_was_written(core::slice::from_raw_parts(mapping.start as *const u8, size as usize));
                     sys::protect(mapping.start, size, mapping.protection).map_err(failed)?;
                 }
                 result => result.map_err(failed)?,

@@ -11,6 +11,7 @@ use image::{mapping_kind, reserved, Mapping, Platform, Section, Tables, RESERVED
 use linux_raw_sys::general::{O_CLOEXEC, O_RDONLY, PROT_READ, PROT_WRITE};
 use vdso::{redirect, Running};
 
+use crate::arch;
 use crate::reason::Reason;
 use crate::start::Start;
 use crate::sys::{self, Errno, Fd, Memory, MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE};
@@ -168,6 +169,7 @@ impl Vdso {
                     vdso::Error::NoRoom => "stale: the image was made under another kernel, whose vdso has too little room for jumps to this one",
                 })
             })?;
+            arch::code_was_written(bytes);
             sys::protect(row.start, size, row.protection).map_err(failed)
         }
     }

@@ -1,18 +1,20 @@
 //! The properties of an ELF executable that decide whether it can be frozen.
 
-use object::elf::{FileHeader32, FileHeader64, EM_X86_64};
+use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{FileKind, LittleEndian};
+
+use crate::arch;
 
 /// The kind of an executable.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Executable {
-    /// An x86-64 program with this loader.
+    /// A program for this processor with this loader.
     Dynamic {
         /// Path of the loader, such as `/lib64/ld-linux-x86-64.so.2`.
         loader: String,
     },
-    /// An x86-64 program without a loader; no library can be preloaded into it.
+    /// A program for this processor without a loader; no library can be preloaded into it.
     Static,
     /// A program for another processor, by its number in the ELF header.
     Other {
@@ -39,9 +41,9 @@ fn parse(file: &[u8]) -> Option<Executable> {
         }
         _ => return None,
     };
-    let machine = header.e_machine.get(LittleEndian);
-    if machine != EM_X86_64 {
-        return Some(Executable::Other { machine: machine.0 });
+    let machine = header.e_machine.get(LittleEndian).0;
+    if machine != arch::MACHINE {
+        return Some(Executable::Other { machine });
     }
     let headers = header.program_headers(LittleEndian, file).ok()?;
     let loader = headers.iter().find_map(|header| header.interpreter(LittleEndian, file).transpose());
@@ -51,12 +53,15 @@ fn parse(file: &[u8]) -> Option<Executable> {
     })
 }
 
-/// The usual name of a processor, for messages.
+/// The usual name of a processor other than this one, for messages.
 pub fn machine_name(machine: u16) -> String {
+    if machine == arch::MACHINE {
+        return format!("{} with 32-bit pointers", arch::NAME);
+    }
     match machine {
         3 => "32-bit x86".to_owned(),
         40 => "32-bit ARM".to_owned(),
-        62 => "x86-64 (32-bit pointers)".to_owned(),
+        62 => "x86-64".to_owned(),
         183 => "aarch64".to_owned(),
         243 => "RISC-V".to_owned(),
         other => format!("ELF machine {other}"),
@@ -86,15 +91,15 @@ mod tests {
 
     #[test]
     fn tells_dynamic_static_and_other() {
-        assert_eq!(Executable::parse(&elf(62, 3)), Executable::Dynamic { loader: "/lib/ld.so".to_owned() });
-        assert_eq!(Executable::parse(&elf(62, 1)), Executable::Static);
-        assert_eq!(Executable::parse(&elf(183, 3)), Executable::Other { machine: 183 });
+        assert_eq!(Executable::parse(&elf(arch::MACHINE, 3)), Executable::Dynamic { loader: "/lib/ld.so".to_owned() });
+        assert_eq!(Executable::parse(&elf(arch::MACHINE, 1)), Executable::Static);
+        assert_eq!(Executable::parse(&elf(243, 3)), Executable::Other { machine: 243 });
         assert_eq!(Executable::parse(b"#!/bin/sh\n"), Executable::Unknown);
     }
 
     #[test]
     fn a_file_cut_off_anywhere_is_no_reason_to_panic() {
-        let whole = elf(62, 3);
+        let whole = elf(arch::MACHINE, 3);
         for length in 0..whole.len() {
             Executable::parse(&whole[..length]);
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod arch;
 pub mod deadline;
 mod elf;
 mod jit;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use failure::{Failure, Result};
 
+use super::arch;
 use super::elf::{machine_name, Executable};
 use super::jit;
 use crate::deadline;
@@ -114,7 +115,7 @@ fn check_executable(program: &Path, file: &[u8]) -> Result<PathBuf> {
         ))),
         Executable::Other { machine } => Err(not_yet(
             &path.to_string(),
-            &format!("it is for {}, and Snapboot knows only x86-64", machine_name(machine)),
+            &format!("it is for {}, and this Snapboot is for {}", machine_name(machine), arch::NAME),
         )),
         Executable::Unknown => Err(Failure::refusal(format!("{path} is not a program that Linux can start."))),
     }

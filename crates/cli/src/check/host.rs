@@ -41,8 +41,13 @@ pub fn lines() -> Vec<Line> {
 
 fn architecture() -> Line {
     let machine = rustix::system::uname().machine().to_string_lossy().into_owned();
-    let supported = cfg!(target_os = "linux") && inputs::cpu::IS_SUPPORTED && machine == "x86_64";
-    Line::yes_if("architecture", supported, "Linux x86-64", format!("{machine}: not yet, only Linux x86-64"))
+    let supported = cfg!(target_os = "linux") && inputs::cpu::IS_SUPPORTED && machine == image::arch::NAME;
+    Line::yes_if(
+        "architecture",
+        supported,
+        if image::arch::NAME == "x86_64" { "Linux x86-64" } else { "Linux aarch64" },
+        format!("{machine}: not yet, only Linux on x86-64 and aarch64"),
+    )
 }
 
 fn cpu() -> Line {

@@ -6,6 +6,7 @@ pub mod why;
 use std::collections::BTreeMap;
 
 use failure::{Failure, Kind, Result};
+use image::arch::{x86_64, Architecture};
 use image::{
     mapping_kind, presence, Descriptor, Directory, Input, Item, MappedFile, Mapping, Section, SignalAction, Tables,
     Variable, NO_FILE,
@@ -36,6 +37,8 @@ const NO_LIBRARY: &str = "(heap, stack, other)";
 struct Contents {
     image: String,
     format_version: u32,
+    /// Of which machines, as `uname -m` has it.
+    architecture: &'static str,
     size: u64,
     pages: u64,
     tables: u64,
@@ -215,6 +218,7 @@ impl Contents {
                 .count(),
             command: image.command()?,
             info: Info::read(&tables),
+            architecture: Architecture::of(&tables)?.name(),
             kinds,
             libraries,
             descriptors: descriptors(&tables)?,
@@ -237,6 +241,14 @@ impl Contents {
             files: files.iter().map(|it| file(it.path, it.size, it.mtime, it.ctime)).collect::<Result<_>>()?,
             mappings,
         })
+    }
+
+    /// The CPUs, with the architecture unless it is the usual one.
+    fn cpu(&self) -> String {
+        match self.architecture {
+            x86_64::NAME => self.info.cpu.clone(),
+            other => format!("{}, of {other}", self.info.cpu),
+        }
     }
 
     fn variants_line(&self) -> String {
@@ -272,7 +284,7 @@ impl Contents {
                 "left out",
                 lines(&info.left_out.iter().map(|left| format!("{} {}", left.name, left.why)).collect::<Vec<_>>()),
             ),
-            ("CPU", info.cpu.clone()),
+            ("CPU", self.cpu()),
             ("inputs", self.inputs_line()),
             ("variables", list(&self.compared)),
             ("not set", format!("{} that the boot looked up", human::count(self.not_set.len(), "variable"))),

@@ -1,4 +1,5 @@
-//! System calls that are harmless and exist only on one architecture (`HARMLESS_HERE`).
+//! What a freeze has to know of an architecture: system calls that are harmless and exist only there
+//! (`HARMLESS_HERE`), and kernels under which no image can be made (`refusal`).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

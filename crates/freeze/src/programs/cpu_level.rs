@@ -15,7 +15,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use failure::Failure;
-use inputs::cpu::Level;
+use inputs::cpu::{Level, HAS_LEVELS};
 use judge::environment::Environment;
 use memchr::memmem::find;
 use runtime::deadline;
@@ -67,6 +67,11 @@ pub fn by_default(environment: Environment, program: &Path) -> (Cpu, Option<Stri
 /// honour its own.
 pub fn for_level(environment: Environment, program: &Path, level: Level) -> Result<Environment, Unfit> {
     let word = Cpu::Level(level).word();
+    if !HAS_LEVELS {
+        let reason =
+            format!("--cpu {word} is a level of x86-64, and this is another architecture, whose CPUs have no levels");
+        return Err(Unfit::new(reason, "Freeze with --cpu native."));
+    }
     if let Some(lacking) = level.lacks().next() {
         let name = lacking.bits().next().and_then(|bit| lacking.name(bit)).unwrap_or("a feature without a name");
         let reason = format!("--cpu {word} boots the program on a CPU of that level, and this CPU has no {name}");

@@ -11,6 +11,7 @@ use judge::variables;
 use runtime::{probe, search_path, Main, Shim};
 
 use super::cpu_level;
+use crate::arch;
 use crate::output;
 use crate::program::Program;
 use crate::progress::{Progress, Step};
@@ -19,8 +20,12 @@ use crate::request::{Cpu, FreezeRequest};
 /// Resolves the program. Refuses what cannot be meant before anything is booted.
 pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Program> {
     if !cfg!(target_os = "linux") || !inputs::cpu::IS_SUPPORTED {
-        let message = "images can be made on Linux x86-64 only: not yet elsewhere. Programs run as before.";
+        let message =
+            "images can be made on Linux only, on x86-64 and aarch64: not yet elsewhere. Programs run as before.";
         return Err(Failure::refusal(message));
+    }
+    if let Some(reason) = arch::refusal() {
+        return Err(Failure::refusal(format!("images cannot be made here: {reason}. Programs run as before.")));
     }
     recipes::load_own()?;
     variables::check(&request.environment, &request.withheld)

@@ -11,6 +11,7 @@ use crate::arch;
 /// Constants of linux/prctl.h, sched.h and keyctl.h that the C library's bindings lack.
 const PR_SET_IO_FLUSHER: c_int = 57;
 const PR_GET_IO_FLUSHER: c_int = 58;
+const PR_GET_SPECULATION_CTRL: c_int = 52;
 const PR_SCHED_CORE: c_int = 62;
 const PR_GET_MDWE: c_int = 66;
 const PR_SET_MEMORY_MERGE: c_int = 67;
@@ -146,8 +147,7 @@ pub fn read(attribute: Attribute) -> Value {
         Dumpable => number(prctl(libc::PR_GET_DUMPABLE, [])),
         DenyWriteExecute => number(prctl(PR_GET_MDWE, [])),
         Speculation => {
-            let control =
-                |which| prctl(libc::PR_GET_SPECULATION_CTRL, [which]).map_or(u64::MAX, |answer| answer as u64);
+            let control = |which| prctl(PR_GET_SPECULATION_CTRL, [which]).map_or(u64::MAX, |answer| answer as u64);
             Value::of_words(&[control(0), control(1), control(2)])
         }
         Namespaces => all_files(b"ns/", &NAMESPACES, file::read_link),

@@ -10,6 +10,7 @@ use super::{account_hooks, attributes, events, libc_hooks, locale_hooks, ruby_co
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
 extern "C" fn constructor() {
+    crate::arch::leave_addresses_unsigned();
     take_out_of_preload();
     take_out_bind_now();
     crate::allocator::prepare();

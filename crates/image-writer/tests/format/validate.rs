@@ -1,7 +1,9 @@
 //! The checks of rows: each test breaks one rule.
 
-use image::arch::Registers;
-use image::validate::{rows, ADDRESS_END, MAX_DESCRIPTORS};
+use image::arch::aarch64::Aarch64Registers;
+use image::arch::x86_64::{Registers, ADDRESS_END};
+use image::arch::Architecture;
+use image::validate::{rows, MAX_DESCRIPTORS};
 use image::*;
 use image_writer::TablesWriter;
 
@@ -157,6 +159,34 @@ fn good_rows_pass() {
     }
     assert_eq!(checked(|all| all.process.rseq_area = 0), Ok(()));
     assert_eq!(checked(|all| all.process.env_end = all.process.arg_start), Ok(()));
+}
+
+/// The tables of a good image of aarch64, with a mapping that ends here.
+fn of_aarch64(end: u64) -> Vec<u8> {
+    let all = good();
+    let mut writer = TablesWriter::new();
+    writer.push(Section::Process, &all.process);
+    writer.push(Section::Aarch64Registers, &Aarch64Registers { sp: PLACE + 512, pc: PLACE + 1024, tpidr: PLACE });
+    writer.push(Section::Mappings, &all.base);
+    writer.push(Section::Mappings, &Mapping { start: end - PAGE, end, ..all.base });
+    writer.push(Section::Cpu, &CpuLeaf::default());
+    writer.finish()
+}
+
+#[test]
+fn an_image_of_another_architecture_can_be_read() {
+    let bytes = of_aarch64(1 << 48);
+    let read = Tables::parse_unchecked_sum(&bytes).unwrap();
+    assert_eq!(rows(&read, &HEAD), Ok(()));
+    assert_eq!(Architecture::of(&read), Ok(Architecture::Aarch64));
+    let bytes = of_aarch64((1 << 48) + PAGE);
+    let error = rows(&Tables::parse_unchecked_sum(&bytes).unwrap(), &HEAD).unwrap_err();
+    assert_eq!(error, Error::OutOfRange { what: "the end of a mapping", value: (1 << 48) + PAGE });
+    let bytes = tables(&good());
+    assert_eq!(Architecture::of(&Tables::parse_unchecked_sum(&bytes).unwrap()), Ok(Architecture::X86_64));
+    let none = TablesWriter::new().finish();
+    let missing = Architecture::of(&Tables::parse_unchecked_sum(&none).unwrap());
+    assert_eq!(missing, Err(Error::Missing { what: "registers" }));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Valid heads and tables for the fuzzer to damage.
 
-use image::arch::Registers;
+use image::arch::aarch64::Aarch64Registers;
+use image::arch::x86_64::Registers;
 use image::{
     descriptor_kind, lookup_kind, mapping_kind, process_flag, Alternative, Capabilities, CpuLeaf, Descriptor,
     Directory, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
@@ -79,6 +80,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
     for section in Section::ALL {
         let (fields, size) = match section {
             Section::Registers => (Registers::FIELDS, Registers::SIZE),
+            Section::Aarch64Registers => (Aarch64Registers::FIELDS, Aarch64Registers::SIZE),
             Section::Process => (Process::FIELDS, Process::SIZE),
             Section::Platform => (Platform::FIELDS, Platform::SIZE),
             Section::Mappings => (Mapping::FIELDS, Mapping::SIZE),

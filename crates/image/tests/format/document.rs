@@ -11,7 +11,7 @@ use record::{Field, Record};
 const DOCUMENT: &str = include_str!("../../../../docs/internals/image-format.md");
 
 /// The sources that declare records, kinds and flags.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 10] = [
     include_str!("../../src/head.rs"),
     include_str!("../../src/records.rs"),
     include_str!("../../src/descriptor_records.rs"),
@@ -21,6 +21,7 @@ const SOURCES: [&str; 9] = [
     include_str!("../../src/sidecar.rs"),
     include_str!("../../src/answers.rs"),
     include_str!("../../../inputs/src/facts.rs"),
+    include_str!("../../src/arch/aarch64.rs"),
 ];
 
 /// Name, size and fields of every record of the format.
@@ -55,7 +56,8 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Capabilities>(),
         row::<HostFact>(),
         row::<Item>(),
-        row::<arch::Registers>(),
+        row::<arch::x86_64::Registers>(),
+        row::<arch::aarch64::Aarch64Registers>(),
     ])
 }
 
@@ -105,7 +107,7 @@ fn every_constant_has_its_value() {
         ("MAX_ANSWERS", MAX_ANSWERS),
         ("RESERVED_START", RESERVED_START),
         ("RESERVED_END", RESERVED_END),
-        ("ADDRESS_END", validate::ADDRESS_END),
+        ("ADDRESS_END", arch::x86_64::ADDRESS_END),
         ("MAX_DESCRIPTORS", validate::MAX_DESCRIPTORS.into()),
     ];
     assert_eq!(documented, coded);

@@ -156,6 +156,9 @@ pub unsafe fn call(function: u64, argument: u64) -> u64 {
     unsafe { core::mem::transmute::<usize, extern "C" fn(u64) -> u64>(function as usize)(argument) }
 }
 
+/// Makes code that was just written visible to instruction fetches, as it always is here.
+pub fn code_was_written(_code: &[u8]) {}
+
 /// Ends the process with SIGILL.
 pub fn trap() -> ! {
     // SAFETY: ud2 only raises the signal.

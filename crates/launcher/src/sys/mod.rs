@@ -130,6 +130,7 @@ fn status(number: u32, arguments: [usize; 4], place: usize) -> Result<Status> {
     // SAFETY: all-zero and kernel-written bytes are both valid for this structure of integers.
     let stat = unsafe { stat.assume_init() };
     // Signed on some architectures, unsigned on others.
+    #[allow(clippy::unnecessary_cast)] // unsigned on x86-64 only
     let (mtime, ctime) = (stat.st_mtime as i64, stat.st_ctime as i64);
     let ns = |seconds: i64, nanoseconds: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(nanoseconds as i64);
     Ok(Status {

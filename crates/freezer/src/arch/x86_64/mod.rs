@@ -16,6 +16,9 @@ pub fn refusal() -> Option<&'static [u8]> {
     None
 }
 
+/// Return addresses are never signed here.
+pub fn leave_addresses_unsigned() {}
+
 // A call in the System V ABI preserves rbx, rbp, r12 to r15, the x87 control word and the control bits of mxcsr. All of
 // them are pushed on the stack, which is part of the image, so stack pointer and address suffice to resume.
 global_asm!(

@@ -12,6 +12,9 @@ pub use names::bit_name;
 /// Whether images can be made and thawed on this architecture.
 pub const IS_SUPPORTED: bool = true;
 
+/// Whether CPUs have levels.
+pub const HAS_LEVELS: bool = true;
+
 /// A leaf and subleaf of CPUID, and bits of its eax, ebx, ecx and edx.
 pub type Bits = (u32, u32, [u32; 4]);
 
@@ -83,6 +86,11 @@ const fn bits(numbers: &[u32]) -> u32 {
         at += 1;
     }
     word
+}
+
+/// Whether another value will not do, not even a larger one.
+pub fn is_exact(leaf: u32) -> bool {
+    leaf == CpuLeaf::XCR0
 }
 
 /// Reads leaves. CPUID takes some microseconds in a virtual machine, so the XSAVE bit of leaf 1 is cached.

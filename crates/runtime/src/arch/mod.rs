@@ -1,0 +1,11 @@
+//! The programs of this architecture: `MACHINE`, the number in their ELF header, and its `NAME` for messages.
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+pub use aarch64::*;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Tries images on aarch64: a Debian of that architecture in QEMU, emulated, with this tree in it (virtiofs).
+
+    tools/aarch64.py              all of PROGRAMS
+    tools/aarch64.py behaves.rb   some of them
+    tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
+
+Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, compiler and linker for C from Debian. The
+packages of the other Debian are unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw what an ordinary start
+prints there, under the same kernel and under others, and draw other random numbers. On a CPU with fewer features it must start the ordinary way,
+and name one that is missing. Results lie in target/aarch64.
+"""
+
+import argparse
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import cpus
+import kernels
+import workloads
+from workloads import Unavailable
+
+ROOT = kernels.ROOT
+FOLDER = workloads.WORK / "aarch64"
+SYSTEM = FOLDER / "system"
+SUITE = "trixie"
+TARGET = "aarch64-unknown-linux-gnu"
+COMPILER = "aarch64-linux-gnu-gcc"
+SECONDS = 7200  # the CPU is emulated
+MEMORY = 3072  # MiB
+# For its disk, where they are not built into the kernel; in the order in which they need each other.
+MODULES = ("virtio_blk", "crc16", "crc32c_generic", "libcrc32c", "mbcache", "jbd2", "ext4")
+DISK = 4 << 30  # bytes
+# With pointer authentication by an algorithm that is quick to emulate, and without vectors of variable length, which are slow.
+CPU = "max,pauth-impdef=on,sve=off"
+PACKAGES = (
+    "base-files base-passwd bash coreutils dash diffutils findutils gawk grep hostname libc-bin mount procps sed tar util-linux "
+    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata"
+).split()
+
+
+PROGRAMS = {"behaves.py": "python3", "behaves.rb": "ruby", "draws.py": "python3", "draws.rb": "ruby"}
+ARGUMENTS = ["one", "two words"]
+STRICT = {"SNAPBOOT_ON_STALE": "error"}
+OTHER_KERNELS = ("bookworm", "sid")
+LESSER_CPU = "cortex-a57"
+
+
+def download(suite: str, packages: list[str], folder: pathlib.Path) -> list[pathlib.Path]:
+    """Fetch packages of a suite and all that they need, none of which is installed. Returns them, those first that others lie in."""
+    for name in ("lists/partial", "cache/archives/partial"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    sources, status = folder / "sources.list", folder / "status"
+    sources.write_text(f"deb {kernels.MIRROR} {suite} main\n")
+    status.write_text("")
+    options = {
+        "APT::Architecture": "arm64",
+        "APT::Architectures": "arm64",
+        "APT::Sandbox::User": "root",
+        "Dir::Etc::sourcelist": sources,
+        "Dir::Etc::sourceparts": "-",
+        "Dir::State::status": status,
+        "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+    }
+    apt = ["apt-get", "-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+    workloads.run([*apt, "update"])
+    workloads.run([*apt, "install", "-y", "--download-only", "--no-install-recommends", *packages])
+    return sorted((folder / "cache/archives").glob("*.deb"), key=lambda path: not path.name.startswith("base-files_"))
+
+
+def unpacked() -> None:
+    """Make the disk of the machine."""
+    with workloads.locked("aarch64"):
+        if (FOLDER / "done").exists():
+            return
+        shutil.rmtree(SYSTEM, ignore_errors=True)
+        for package in download(SUITE, list(PACKAGES), FOLDER):
+            workloads.run(["dpkg-deb", "-x", package, SYSTEM])
+        complete(SYSTEM)
+        make_disk()
+        (FOLDER / "done").touch()
+
+
+def kernel(suite: str) -> pathlib.Path:
+    """The folder of a suite's kernel, with `system` in it."""
+    folder = FOLDER / "kernels" / suite
+    with workloads.locked("aarch64"):
+        if not (folder / "done").exists():
+            for package in download(suite, ["linux-image-cloud-arm64"], folder):
+                if package.name.startswith("linux-"):
+                    workloads.run(["dpkg-deb", "-x", package, folder / "system"])
+            (folder / "done").touch()
+    return folder
+
+
+def complete(system: pathlib.Path) -> None:
+    """Do what the scripts of the packages would do, as far as a start needs it."""
+    for name in ("passwd", "group"):
+        shutil.copy(system / f"usr/share/base-passwd/{name}.master", system / f"etc/{name}")
+    (system / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    (system / "etc/hostname").write_text("aarch64\n")
+    (system / "etc/localtime").symlink_to("/usr/share/zoneinfo/Etc/UTC")
+    (system / "usr/bin/awk").symlink_to("gawk")
+    certificates = sorted((system / "usr/share/ca-certificates").rglob("*.crt"))
+    (system / "etc/ssl/certs/ca-certificates.crt").write_bytes(b"".join(path.read_bytes() for path in certificates))
+
+
+def make_disk() -> None:
+    """The disk of the machine: files that it shares with this one would take several times as long to open."""
+    (SYSTEM / str(ROOT).lstrip("/")).mkdir(parents=True, exist_ok=True)
+    disk = FOLDER / "disk"
+    with open(disk, "wb") as file:
+        file.truncate(DISK)
+    workloads.run(["mke2fs", "-q", "-t", "ext4", "-d", SYSTEM, disk])
+
+
+def build() -> pathlib.Path:
+    """Compile Snapboot for aarch64. Returns the folder with the command and its parts."""
+    if not shutil.which(COMPILER):
+        workloads.install_debian_packages(("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"))
+    library = subprocess.run(["rustc", "--print", "target-libdir", "--target", TARGET], cwd=ROOT, capture_output=True, text=True)
+    if library.returncode or not pathlib.Path(library.stdout.strip()).is_dir():
+        workloads.run(["rustup", "target", "add", TARGET], cwd=ROOT)
+    name = TARGET.replace("-", "_")
+    variables = {
+        f"CARGO_TARGET_{name.upper()}_LINKER": COMPILER,
+        f"CC_{name}": COMPILER,
+        f"AR_{name}": COMPILER.replace("gcc", "ar"),
+    }
+    cargo = ["cargo", "build", "--release", "--workspace", "--exclude", "snapboot-rust-facts", "--target", TARGET]
+    if subprocess.run(cargo, cwd=ROOT, env={**os.environ, **variables}).returncode:
+        raise Unavailable(f"Snapboot cannot be compiled for {TARGET}")
+    return ROOT / "target" / TARGET / "release"
+
+
+def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, seconds: int = SECONDS) -> pathlib.Path:
+    """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
+    results = ROOT / "target/aarch64" / name
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    text = f"cd {shlex.quote(str(ROOT))}\n{script}\n"
+    (results / "body").write_text(text)
+    (results / "script").write_text(
+        f"mount -t tmpfs tmpfs /tmp; mkdir /dev/pts; mount -t devpts devpts /dev/pts; ln -s /proc/self/fd /dev/fd; hostname aarch64\n"
+        f"bash {results}/body < /dev/null > {results}/out 2>&1; echo $? > {results}/status\n"
+    )
+    daemon = next((path for path in kernels.VIRTIOFSD if os.path.exists(path)), None)
+    if daemon is None:
+        raise Unavailable("virtiofsd is not installed")
+    socket = FOLDER / f"socket.{os.getpid()}"
+    memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
+    machine = ["-M", "virt", "-accel", "tcg", "-cpu", cpu, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
+    console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{results}/console"]
+    share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
+    share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
+    share += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
+    line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
+    serve = [daemon, f"--socket-path={socket}", "-o", f"source={ROOT}", "-o", "sandbox=chroot", "-o", "cache=auto"]
+    with open(results / "virtiofsd", "wb") as log:
+        share_files = subprocess.Popen(serve, stdout=log, stderr=log)
+    try:
+        for _ in range(100):
+            if socket.exists() or share_files.poll() is not None:
+                break
+            time.sleep(0.1)
+        linux = kernel(suite)
+        boot = ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, COMPILER, MODULES), "-append", line]
+        qemu = [str(word) for word in ("qemu-system-aarch64", *machine, *console, *share, *boot)]
+        done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
+        if done.returncode:
+            raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
+    except subprocess.TimeoutExpired:
+        raise Unavailable(f"it took longer than {seconds} s; see {results}/console and {results}/out") from None
+    finally:
+        share_files.terminate()
+        share_files.wait()
+        socket.unlink(missing_ok=True)
+    if not (results / "status").exists():
+        raise Unavailable(f"the machine has not run the script; see {results}/console")
+    return results
+
+
+def there(commands: dict[str, tuple[list[str], dict[str, str]]], name: str, suite: str = SUITE, cpu: str = CPU) -> dict[str, tuple[int, str]]:
+    """Status and output of commands on that machine. `name`: of the folder with its results."""
+    results = ROOT / "target/aarch64" / name
+    lines = []
+    for key, (argv, extra) in commands.items():
+        variables = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", **extra}
+        words = shlex.join(["env", "-i", *(f"{variable}={value}" for variable, value in variables.items()), *argv])
+        lines.append(f"{words} < /dev/null > {results}/{key}.out 2>&1; echo $? > {results}/{key}.status")
+    run_there("\n".join(["mkdir -p /var/images", *lines]), name, suite, cpu)
+    read = {}
+    for key in commands:
+        status = results / f"{key}.status"
+        read[key] = (int(status.read_text()), (results / f"{key}.out").read_text()) if status.exists() else (-1, "it did not end")
+    return read
+
+
+def frozen_there(programs: list[str], snapboot: pathlib.Path) -> dict[str, tuple[int, str]] | None:
+    """Freeze the programs, thaw them, and compare. Returns what ordinary starts show, or None if anything is not as it should be."""
+    commands = {}
+    for name in programs:
+        command, image = [PROGRAMS[name], str(ROOT / "tools/aarch64" / name)], f"/var/images/{name}"
+        commands[f"{name}-ordinary"] = ([*command, *ARGUMENTS], {})
+        commands[f"{name}-freeze"] = ([str(snapboot), "freeze", "-q", "-o", image, "--", *command], {})
+        commands[f"{name}-first"] = commands[f"{name}-second"] = ([image, *ARGUMENTS], STRICT)
+    commands["level"] = ([str(snapboot), "freeze", "--cpu", "v3", "-o", "/tmp/level", "--", "python3"], {})
+    results, good = there(commands, "frozen"), True
+    for name in programs:
+        ordinary, freeze, first, second = (results[f"{name}-{what}"] for what in ("ordinary", "freeze", "first", "second"))
+        if freeze[0]:
+            print(f"  {name}: cannot be frozen: {freeze[1]}")
+            good = False
+        elif name.startswith("draws"):
+            lines = [line for _, text in (ordinary, first, second) for line in text.splitlines()]
+            differ = ordinary[0] == first[0] == second[0] == 0 and len(set(lines)) == len(lines) > 0
+            print(f"  {name:34} {'no number twice' if differ else f'THE SAME NUMBERS, or none: {first}, {second}'}", flush=True)
+            good &= differ
+        else:
+            good &= all([kernels.show(name, first, ordinary), kernels.show(f"{name}, once more", second, ordinary)])
+    refused = results["level"][0] != 0 and "level of x86-64" in results["level"][1]
+    print(f"  {'an image for v3':34} {'refused' if refused else results['level']}", flush=True)
+    return {name: results[f"{name}-ordinary"] for name in programs} if good and refused else None
+
+
+def thawed_elsewhere(expected: dict[str, tuple[int, str]]) -> bool:
+    """Thaw the images under other kernels, and on a CPU that lacks features. Returns whether all is well."""
+    good = True
+    compared = [name for name in expected if not name.startswith("draws")]
+    thaws = {name: ([f"/var/images/{name}", *ARGUMENTS], STRICT) for name in compared}
+    for suite in OTHER_KERNELS:
+        for name, result in there(thaws, f"kernel-{suite}", suite).items():
+            good &= kernels.show(f"{name}, kernel of {suite}", result, expected[name])
+    logged = {name: (argv, {"SNAPBOOT_LOG": "1"}) for name, (argv, _) in thaws.items()}
+    for name, (status, text) in there(logged, "lesser-cpu", cpu=LESSER_CPU).items():
+        is_told = cpus.STALE in text and text.endswith(expected[name][1]) and status == expected[name][0]
+        said = text.partition("\n")[0] if is_told else f"ANOTHER: status {status}, {text!r}"
+        print(f"  {f'{name}, on {LESSER_CPU}':34} {said}", flush=True)
+        good &= is_told
+    return good
+
+
+def main() -> int:
+    words, command = sys.argv[1:], []
+    if "--" in words:
+        words, command = words[: words.index("--")], words[words.index("--") + 1 :]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}")
+    programs = parser.parse_args(words).programs or list(PROGRAMS)
+    try:
+        workloads.install_debian_packages(("qemu-system-arm",))
+        unpacked()
+        built = build()
+        if command:
+            results = run_there(" ".join(command), "command")
+            print((results / "out").read_text(), end="")
+            return int((results / "status").read_text())
+        expected = frozen_there(programs, built / "snapboot")
+        return 0 if expected is not None and thawed_elsewhere(expected) else 1
+    except Unavailable as reason:
+        print(f"cannot try: {reason}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
