@@ -61,11 +61,13 @@ pub enum Section {
     Alternatives = 23,
     /// [`crate::Capabilities`] rows.
     Capabilities = 24,
+    /// [`crate::TouchedFileRange`] rows, those of a file together.
+    TouchedFiles = 25,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 24] = [
+    pub const ALL: [Section; 25] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -90,6 +92,7 @@ impl Section {
         Section::Trained,
         Section::Alternatives,
         Section::Capabilities,
+        Section::TouchedFiles,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -119,6 +122,7 @@ impl Section {
             Section::Trained => "trained",
             Section::Alternatives => "alternatives",
             Section::Capabilities => "capabilities",
+            Section::TouchedFiles => "touched files",
         }
     }
 }
