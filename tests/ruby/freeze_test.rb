@@ -62,7 +62,7 @@ class FreezeTest < SameResult
 
   def test_what_can_never_start_is_not_frozen
     file("never.rb", "def a\n  foo(\nend\n")
-    { ["never.rb"] => /never\.rb:3: syntax error.*unexpected [`']end'/m,
+    { ["never.rb"] => /\A\S*never\.rb:3: syntax error.*unexpected [`']end'/m,
       ["-e", "p 1", "-e", "foo("] => /\A-e:2: syntax error.*unexpected end-of-input/m }.each do |command, message|
       shown, report = thawed(command)
       assert_equal 1, shown.status

@@ -19,6 +19,7 @@ class MainSyntax
     parse
     nil
   rescue SyntaxError => e
+    e.set_backtrace([]) # that of the look, not of the program
     e
   rescue StandardError
     nil
