@@ -95,9 +95,9 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     for touched in tables.rows::<TouchedRange>(Section::Touched)? {
         in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;
     }
-    let files = tables.rows::<MappedFile>(Section::Files)?.len() as u64;
+    let last_file = tables.rows::<MappedFile>(Section::Files)?.len().saturating_sub(1) as u32;
     for touched in tables.rows::<TouchedFileRange>(Section::TouchedFiles)? {
-        within("the file of a touched range", touched.file.into(), 0, files.saturating_sub(1))?;
+        within("the file of a touched range", touched.file, 0, last_file)?;
     }
     let mut seen = 0u64;
     for action in tables.rows::<SignalAction>(Section::Signals)? {
