@@ -199,6 +199,7 @@ TABLES = {
     "models": [pairs_table],
     "rails-7": [pairs_table, cold_boot_table],
     "yjit": [pairs_table],
+    "levels": [pairs_table],
 }
 
 

@@ -3,10 +3,11 @@
 
     tools/kernels.py           all of KERNELS
     tools/kernels.py sid       some
+    tools/kernels.py --quick   without the behaviour cases
 
 What is frozen here is thawed there, and what is frozen there is thawed here and there; each must print what an ordinary start prints
-here, and none may fall back. Kernels are unpacked in .work/kernels, never installed. The CPU is emulated as well, so images are made for
-level v2, which every emulator has.
+here, and none may fall back. Then a part of the behaviour cases (tools/behaviour_sample.py), with images that were made here. Kernels are
+unpacked in .work/kernels, never installed. The results are in the README's table (tools/platforms.py).
 """
 
 import argparse
@@ -20,6 +21,9 @@ import subprocess
 import sys
 import time
 
+import behaviour_sample
+import platforms
+import results
 import workloads
 from workloads import Unavailable
 
@@ -27,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDER = workloads.WORK / "kernels"
 MIRROR = "http://deb.debian.org/debian"
 SNAPBOOT = ROOT / "target/release/snapboot"
-SECONDS = 900  # emulated machines are slow
+SECONDS = 3600  # emulated machines are slow
 MEMORY = 2048  # MiB
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 # Built into some of the kernels; in the order in which they need each other.
@@ -44,6 +48,7 @@ class Kernel:
 
 
 KERNELS = {
+    "bullseye": Kernel("bullseye"),
     "bookworm": Kernel("bookworm"),
     "trixie": Kernel("trixie"),
     "trixie-without-vdso": Kernel("trixie", "vdso=0"),
@@ -68,7 +73,7 @@ def index():
 if __name__ == '__main__':
     print(app.test_client().get('/').data, requests.Request('GET', 'http://localhost/').prepare().url)
 """
-NUMPY = """\
+MATRIX = """\
 import numpy as np
 if __name__ == '__main__':
     a = np.arange(250000.0).reshape(500, 500)
@@ -95,7 +100,7 @@ def programs() -> dict[str, tuple[list[str], list[str]]]:
         return str(path)
 
     found = {"hello": (["--preload", "json,random,datetime"], [sys.executable, "-I", script("hello.py", HELLO)])}
-    for name, workload, text in (("web", "web", WEB), ("numpy", "pandas", NUMPY)):
+    for name, workload, text in (("web", "web", WEB), ("matrix", "pandas", MATRIX)):
         try:
             found[name] = ([], [workloads.prepare(workload)["python"], script(f"{name}.py", text)])
         except Unavailable as reason:
@@ -105,6 +110,12 @@ def programs() -> dict[str, tuple[list[str], list[str]]]:
         found["ruby"] = (["--preload", "json,set"], ["ruby", script("hello.rb", RUBY)])
     except Unavailable as reason:
         print(f"ruby: {reason}")
+    try:
+        rails = pathlib.Path(workloads.prepare("rails")["dir"]) / "bin/rails"
+        code = "puts [1, Rails.env, Rails.version].inspect"
+        found["rails"] = (["--preload", str(rails.parent.parent / "config/environment")], [str(rails), "runner", code])
+    except Unavailable as reason:
+        print(f"rails: {reason}")
     return found
 
 
@@ -213,11 +224,19 @@ def run_under(name: str, script: pathlib.Path) -> None:
 
 def environment(**extra: str) -> dict[str, str]:
     """That of every start, here and there."""
-    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(FOLDER), "LANG": "C.UTF-8", **extra}
+    return {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(FOLDER), "LANG": "C.UTF-8", "RAILS_ENV": "production", **extra}
 
 
 def freezing(options: list[str], command: list[str], image: pathlib.Path) -> list[str]:
-    return [str(SNAPBOOT), "freeze", "-q", "--cpu", "v2", *options, "-o", str(image), "--", *command]
+    return [str(SNAPBOOT), "freeze", "-q", *options, "-o", str(image), "--", *command]
+
+
+def ordinary(command: list[str]) -> tuple[int, str]:
+    """What an ordinary start shows on this machine. Raises Unavailable where it fails: then there is nothing to compare."""
+    status, text = here(command)
+    if status:
+        raise Unavailable(f"{shlex.join(command)} ends with status {status} here: {text}")
+    return status, text
 
 
 def here(argv: list[str], **extra: str) -> tuple[int, str]:
@@ -234,7 +253,7 @@ def there(name: str, commands: dict[str, tuple[list[str], dict[str, str]]]) -> d
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    lines = ["mkdir -p /dev/shm", f"uname -r > {folder}/release"]
+    lines = [f"uname -r > {folder}/release"]
     for key, (argv, extra) in commands.items():
         variables = [f"{variable}={value}" for variable, value in environment(**extra).items()]
         words = shlex.join(["env", "-i", *variables, *argv])
@@ -252,57 +271,82 @@ def there(name: str, commands: dict[str, tuple[list[str], dict[str, str]]]) -> d
     return {"release": (0, (folder / "release").read_text().strip()), **read}
 
 
-def show(what: str, result: tuple[int, str], expected: tuple[int, str]) -> bool:
-    """Print a line for a result. Returns whether it is the expected one."""
-    print(f"  {what:34} {'the same' if result == expected else f'ANOTHER: status {result[0]}, {result[1]!r}'}", flush=True)
-    return result == expected
+class Counted:
+    """Results of one platform: how many were as expected, and the names of the others. Prints a line for each."""
+
+    def __init__(self):
+        self.result = {"passed": 0, "failed": []}
+
+    def add(self, what: str, got: tuple[int, str], expected: tuple[int, str]) -> None:
+        is_same = got == expected
+        print(f"  {what:34} {'the same' if is_same else f'ANOTHER: status {got[0]}, {got[1]!r}'}", flush=True)
+        if is_same:
+            self.result["passed"] += 1
+        else:
+            self.result["failed"].append(what)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(KERNELS)}")
-    chosen = parser.parse_args().kernels or list(KERNELS)
+    parser.add_argument("--quick", action="store_true", help="without the behaviour cases")
+    parser.add_argument("--share", type=int, default=behaviour_sample.SHARE, help="one in so many behaviour cases (default: %(default)s)")
+    options = parser.parse_args()
+    good = True
     try:
         workloads.install_debian_packages(("qemu-system-x86",))
-        good = all([try_kernel(name) for name in chosen])
+        sample = None if options.quick else behaviour_sample.Sample(FOLDER / "behaviour", options.share)
+        if sample:
+            made = sample.make_images(environment())
+            print(f"behaviour cases here: {results.figure(made)}")
+        for name in options.kernels or list(KERNELS):
+            parts = try_kernel(name, sample)
+            good &= not any(result["failed"] for result in parts.values())
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1
+    platforms.write()
     return 0 if good else 1
 
 
-def try_kernel(name: str) -> bool:
-    """Try all programs under one kernel. Returns whether all is well."""
+def try_kernel(name: str, sample: behaviour_sample.Sample | None) -> dict[str, dict]:
+    """Try all programs, and a sample of behaviour cases, under one kernel. Returns the stored results."""
     strict = {"SNAPBOOT_ON_STALE": "error"}
-    expected, commands, good = {}, {}, True
+    expected, commands, programs_there = {}, {}, Counted()
     ours, theirs = FOLDER / "images", FOLDER / f"{name}.images"
     for folder in (ours, theirs):
         folder.mkdir(parents=True, exist_ok=True)
     for program, (options, command) in programs().items():
-        expected[program] = here(command)
+        expected[program] = ordinary(command)
         image = ours / f"{program}.img"
         status, text = here(freezing(options, command, image))
         if status:
-            print(f"  {program}: cannot be frozen here: {text}")
-            good = False
-            continue
+            raise Unavailable(f"{program} cannot be frozen here: {text}")
         commands[f"{program}-thawed"] = ([str(image)], strict)
         (theirs / f"{program}.img").unlink(missing_ok=True)
         commands[f"{program}-freeze"] = (freezing(options, command, theirs / f"{program}.img"), {})
         commands[f"{program}-own"] = ([str(theirs / f"{program}.img")], strict)
-    results = there(name, commands)
-    print(f"{name}: Linux {results['release'][1]}")
-    for program in expected:
-        if f"{program}-thawed" in results:
-            good &= show(f"{program}, frozen here", results[f"{program}-thawed"], expected[program])
-            status, text = results[f"{program}-freeze"]
-            if status:
-                print(f"  {program}, frozen there: not made: {text}")
-                good = False
-                continue
-            good &= show(f"{program}, frozen and thawed there", results[f"{program}-own"], expected[program])
-            good &= show(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), expected[program])
-    return good
+    report = FOLDER / f"{name}.xml"
+    report.unlink(missing_ok=True)
+    if sample:
+        commands["behaviour"] = sample.command(report)
+    outcomes = there(name, commands)
+    release = outcomes["release"][1]
+    print(f"{name}: Linux {release}")
+    for program, wanted in expected.items():
+        programs_there.add(f"{program}, frozen here", outcomes[f"{program}-thawed"], wanted)
+        status, text = outcomes[f"{program}-freeze"]
+        programs_there.add(f"{program}, frozen there", outcomes[f"{program}-own"] if status == 0 else (status, text), wanted)
+        programs_there.add(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), wanted)
+    parts = {"programs": programs_there.result}
+    if sample:
+        if not report.exists():
+            raise Unavailable(f"pytest wrote no report under {name}: {outcomes['behaviour'][1][-2000:]}")
+        parts["behaviour"] = results.counted(report)
+        print(f"  behaviour cases: {results.figure(parts['behaviour'])}")
+    without = f" ({KERNELS[name].options})" if KERNELS[name].options else ""
+    platforms.store("kernel", name, f"Linux {release}{without}", parts)
+    return parts
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ packages that any test needs, then a snapshot of the machine (tools/snapshot.py)
 
 Of the longest tables of cases a sample is run (the mark `sample`), always the same; all of them with SNAPBOOT_ALL_TESTS=1.
 
-The closing lines name every failed test with what it says, and the reason of every skipped one. In CI (the variable CI is set) a reason that tests/known_gaps.toml does not
-know makes its tests failures. A suite that cannot run here counts as one skipped test; one that ends badly without naming a failed
-test counts as one failed.
+The closing lines name every failed test with what it says, and the reason of every skipped one. In CI (the variable CI is set) a reason
+that tests/known_gaps.toml does not know makes its tests failures. A suite that cannot run here counts as one skipped test; one that ends
+badly without naming a failed test counts as one failed.
 
     tools/run_tests.py                all suites
     tools/run_tests.py rust python    some; what follows -- goes to pytest
@@ -44,6 +44,7 @@ REMOVED = ("PYTHON", "RUBY", "GEM_", "BUNDLE_", "RAILS_", "RACK_", "DJANGO_", "L
 KEPT = (
     "RUNTIME_TESTS",
     "SNAPBOOT_ALL_TESTS",
+    "SNAPBOOT_BEHAVIOUR_FOLDER",
     "SNAPBOOT_CONTAINERS",
     "SNAPBOOT_DAMAGES",
     "SNAPBOOT_FAULT_ROUNDS",

@@ -19,9 +19,9 @@ import pathlib
 import re
 import subprocess
 import sys
-import xml.etree.ElementTree
 
 import marked
+from results import commit, counted, figure
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results/runtimes.json"
@@ -174,26 +174,6 @@ def python_packages(version: str) -> list[str]:
     return [f"python{version}", f"python{version}-venv", f"python{version}-dev", f"libpython{version}-testsuite"]
 
 
-def counted(report: pathlib.Path) -> dict:
-    """What pytest's report says."""
-    passed, failed, skipped = 0, [], {}
-    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-        outcomes = {child.tag: child for child in case}
-        if outcomes.keys() & {"failure", "error"}:
-            failed.append(case.get("name"))
-        elif "skipped" in outcomes:
-            reason = outcomes["skipped"].get("message")
-            skipped[reason] = skipped.get(reason, 0) + 1
-        else:
-            passed += 1
-    return {"passed": passed, "failed": sorted(failed), "not run": skipped}
-
-
-def commit() -> str:
-    """The commit of this tree."""
-    return subprocess.run(["git", "rev-parse", "--short=8", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
-
-
 def stored() -> dict:
     return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"plan": "runtimes", "date": "", "systems": {}}
 
@@ -227,13 +207,6 @@ def table(results: dict) -> str:
     if failed:
         text += " Failed: " + "; ".join(f"`{name}`" for name in failed) + "."
     return "\n".join([*lines, "", text])
-
-
-def figure(result: dict | None) -> str:
-    """How many tests of a part passed, of how many."""
-    if result is None:
-        return "–"
-    return f"{result['passed']:,} of {result['passed'] + len(result['failed']):,}"
 
 
 def write() -> None:

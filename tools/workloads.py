@@ -340,6 +340,7 @@ WORKLOADS = {
     ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
+    "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "pyyaml": Workload("PyYAML", python=("pyyaml",)),
     "black": Workload("black, a command-line tool", python=("black",)),

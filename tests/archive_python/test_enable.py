@@ -34,7 +34,7 @@ class Environment:
         return support.run([support.SNAPBOOT, *words], env=self.variables(**variables), log=False)
 
     def variables(self, **variables):
-        return support.environment(HOME=os.fspath(self.home), **variables)
+        return support.environment(HOME=os.fspath(self.home), **{"SNAPBOOT_STORE": "off", **variables})
 
     def start(self, *words, **variables):
         """How a start ended, without the line about the archive, and how much that has served; None: there was none."""

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SNAPBOOT = pathlib.Path(os.environ.get("SNAPBOOT", ROOT / "target/release/snapboot"))
@@ -43,24 +44,24 @@ def with_packages(workload, interpreter):
 
 
 class Images:
-    """The images of a test session. Those that hold one case's program are dropped for the next case's."""
+    """The images of a test session in a folder. `kept`: those of an earlier session, maybe on another machine, are used again; else those
+    that hold one case's program are dropped for the next case's."""
 
-    def __init__(self, folder):
-        self.folder = folder
-        self.shared = {}
-        self.last = (None, None)
+    def __init__(self, folder, kept=False):
+        self.folder, self.kept = folder, kept
+        self.made = {}
 
     def image_of(self, command, preload, env, cwd, for_case=None, options=()):
         """The image of a command. `for_case`: names the case that it is for, unless it is for many; with these options. Raises
         CannotFreeze."""
-        key = (tuple(command), tuple(preload), for_case)
-        if for_case is None:
-            if key not in self.shared:
-                self.shared[key] = self._freeze(f"{len(self.shared)}.img", command, preload, env, cwd)
-            return self.shared[key]
-        if self.last[0] != key:
-            self.last = (key, self._freeze("case.img", command, preload, env, cwd, options))
-        return self.last[1]
+        key = repr((command, preload, for_case))
+        if key not in self.made:
+            name = f"{zlib.crc32(key.encode()):08x}.img" if self.kept or for_case is None else "case.img"
+            if for_case is not None and not self.kept:
+                self.made = {key: image for key, image in self.made.items() if not image.endswith("case.img")}
+            there = self.kept and (self.folder / name).exists()
+            self.made[key] = str(self.folder / name) if there else self._freeze(name, command, preload, env, cwd, options)
+        return self.made[key]
 
     def _freeze(self, name, command, preload, env, cwd, options=()):
         image = self.folder / name

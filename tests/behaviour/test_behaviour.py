@@ -1,5 +1,6 @@
 """Runs each case of the table the ordinary way and thawed, over pipes, files and a terminal, and compares what they show."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -45,10 +46,14 @@ def _parameters():
                 yield pytest.param(case, name, path, kind, id=mark)
 
 
+# A folder that stays: images that an earlier run made there, maybe under another kernel (tools/kernels.py), are used again.
+KEPT = os.environ.get("SNAPBOOT_BEHAVIOUR_FOLDER")
+
+
 @pytest.fixture(scope="module")
 def place():
     """A folder with a short name of always the same length; `run` in it is where programs run."""
-    with tempfile.TemporaryDirectory(prefix="behaviour-") as folder:
+    with contextlib.nullcontext(KEPT) if KEPT else tempfile.TemporaryDirectory(prefix="behaviour-") as folder:
         yield pathlib.Path(os.path.realpath(folder))
 
 
@@ -56,8 +61,8 @@ def place():
 def images(place):
     if not SNAPBOOT.exists():
         pytest.skip(f"{SNAPBOOT} is not built: run `make build`")
-    (place / "images").mkdir()
-    return Images(place / "images")
+    (place / "images").mkdir(parents=True, exist_ok=True)
+    return Images(place / "images", kept=bool(KEPT))
 
 
 @pytest.mark.sample(

@@ -23,10 +23,14 @@ static int take_root(void) {
     const char *disk = getenv("DISK"), *tree = getenv("TREE");
     if (disk && mount("devtmpfs", "/dev", "devtmpfs", 0, NULL))
         return 1;
-    return mount(disk ? disk : "root", "/root", disk ? "ext4" : "virtiofs", 0, NULL) || chdir("/root") || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
+    return mount(disk ? disk : "root", "/root", disk ? "ext4" : "virtiofs", 0, NULL) || chdir("/root") ||
+           mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
            chdir("/") || mount("proc", "/proc", "proc", 0, NULL) || mount("sysfs", "/sys", "sysfs", 0, NULL) ||
            mount("devtmpfs", "/dev", "devtmpfs", 0, NULL) || mkdir("/dev/shm", 01777) ||
-           mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL) || (disk && mount("root", tree, "virtiofs", 0, NULL));
+           mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL) || mkdir("/dev/pts", 0755) ||
+           mount("devpts", "/dev/pts", "devpts", 0, "ptmxmode=666") || symlink("/proc/self/fd", "/dev/fd") ||
+           symlink("/proc/self/fd/0", "/dev/stdin") || symlink("/proc/self/fd/1", "/dev/stdout") ||
+           symlink("/proc/self/fd/2", "/dev/stderr") || (disk && mount("root", tree, "virtiofs", 0, NULL));
 }
 
 int main(void) {

@@ -1,5 +1,5 @@
-//! `snapboot enable` and `snapboot disable`: the boot archive for every program of a Python environment, through a file in its
-//! site-packages that `site` runs.
+//! `snapboot enable` and `snapboot disable`: images and the boot archive for every program of a Python environment, through a file in
+//! its site-packages that `site` runs. See python/snapboot/archive/images.py.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
             .map_err(|error| Failure::io("write", &file, &error))?;
         if !arguments.verbosity.quiet {
             let file = file.display();
-            render::print(&format!("{file}: every start of this Python has its boot archive from now on\n"))?;
+            render::print(&format!("{file}: what this Python starts has images and a boot archive from now on\n"))?;
         }
     }
     compile_own(&environment, &set_up);
@@ -77,18 +77,22 @@ fn compile_own(environment: &Path, set_up: &Path) {
 
 /// The contents of the file. An environment still works after Snapboot is removed.
 fn line(set_up: &Path) -> Result<String> {
-    let path = set_up.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
-    let Some(path) = path else {
-        return Err(Failure::refusal(format!(
-            "{} has a quote, a backslash or bytes that are not UTF-8 in its path, and a .pth file cannot hold these. Install Snapboot \
-             elsewhere.",
-            set_up.display()
-        )));
+    let quotable = |path: &Path| {
+        let text = path.to_str().filter(|path| !path.contains(['\'', '"', '\\']) && !path.contains(char::is_control));
+        text.map(str::to_owned).ok_or_else(|| {
+            Failure::refusal(format!(
+                "{} has a quote, a backslash or bytes that are not UTF-8 in its path, and a .pth file cannot hold these. Install \
+                 Snapboot elsewhere.",
+                path.display()
+            ))
+        })
     };
+    let program = std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))?;
+    let (path, snapboot) = (quotable(set_up)?, quotable(&program)?);
     // A virtual environment's `site` runs it twice.
     Ok(format!(
         "import sys; hasattr(sys.meta_path[-2], 'is_of_archive') or exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
-         exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']()\\nexcept Exception: pass\", {{}})\n"
+         exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']('{snapboot}')\\nexcept Exception: pass\", {{}})\n"
     ))
 }
 

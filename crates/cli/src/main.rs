@@ -47,15 +47,20 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
     let (subcommand, rest) = words.get(1..)?.split_first()?;
     match (subcommand.to_str()?, rest) {
         ("run", [hyphens, command @ ..]) if hyphens == "--" && !command.is_empty() => {
-            Some(run::main(command, eviction::size_limit(), false))
+            Some(run::main(command, eviction::size_limit(), false, None))
+        }
+        ("run", [option, starts, hyphens, command @ ..])
+            if option == run::STARTS && hyphens == "--" && !command.is_empty() =>
+        {
+            Some(run::main(command, eviction::size_limit(), false, Some(Path::new(starts))))
         }
         ("run", [option, hyphens, command @ ..])
             if option == "--no-freeze" && hyphens == "--" && !command.is_empty() =>
         {
-            Some(run::main(command, eviction::size_limit(), true))
+            Some(run::main(command, eviction::size_limit(), true, None))
         }
         ("run", [first, ..]) if !first.as_encoded_bytes().starts_with(b"-") => {
-            Some(run::main(rest, eviction::size_limit(), false))
+            Some(run::main(rest, eviction::size_limit(), false, None))
         }
         (fallback::SUBCOMMAND, words) => Some(run::fallback(words)),
         (learn::SUBCOMMAND, words) => {
@@ -75,7 +80,8 @@ fn subcommand() -> Result<u8> {
         Subcommand::Freeze(arguments) => freeze::main(&arguments),
         Subcommand::Refreeze(arguments) => refreeze::main(&arguments),
         Subcommand::Run(arguments) => {
-            run::main(&arguments.words, arguments.store_size.unwrap_or_else(eviction::size_limit), arguments.no_freeze)
+            let limit = arguments.store_size.unwrap_or_else(eviction::size_limit);
+            run::main(&arguments.words, limit, arguments.no_freeze, None)
         }
         Subcommand::Install(arguments) => install::install(&arguments),
         Subcommand::Uninstall(arguments) => install::uninstall(&arguments),

@@ -22,9 +22,12 @@ use store::{background, eviction, fit, Command, Folder, Shims, Store};
 use crate::render::log;
 use crate::{ordinary, render};
 
+/// The option by which a start of an enabled environment names its file of starts (python/snapboot/archive/images.py).
+pub const STARTS: &str = "--starts";
+
 /// Executes the program; returns only if that fails. `words`: the image or the command, and its arguments; at least one. `limit`: of the
-/// store (bytes). `no_freeze`: do not use the store.
-pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
+/// store (bytes). `no_freeze`: do not use the store. `starts`: beside this file, a link to the program's folder of the store is wanted.
+pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Path>) -> Result<u8> {
     let named = Path::new(&words[0]);
     // A word without a slash is looked up in PATH alone, as a shell does: files here may be anybody's.
     if is_path(named) && Kind::is_image(named) {
@@ -50,6 +53,9 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool) -> Result<u8> {
         None => log("there is no store (SNAPBOOT_STORE, HOME); starting the ordinary way"),
         Some(store) => {
             let folder = store.folder(&command);
+            if let Some(starts) = starts {
+                folder.link_from(&starts.with_extension("folder"));
+            }
             let is_first = !folder.path().exists();
             let images = folder.images();
             let seen = images.len();

@@ -64,7 +64,7 @@ impl Subject {
         let shown = Path::new(&words[0]).display();
         let language = language_of(words);
         let set_up = match language {
-            Some(Language::Ruby) => ("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?, None)?),
+            Some(Language::Ruby) => vec![("RUBYOPT", set_up::ruby_option(&installation.ruby_explain()?, None)?)],
             Some(Language::Python) => {
                 let path = set_up::python_path(&installation.python_explain()?, None).ok_or_else(|| {
                     Failure::refusal(
@@ -72,7 +72,8 @@ impl Subject {
                          has a colon in its path. Unset PYTHONPATH, or install Snapboot elsewhere.",
                     )
                 })?;
-                ("PYTHONPATH", path)
+                // An enabled environment would thaw an image.
+                vec![("PYTHONPATH", path), ("SNAPBOOT", "off".into())]
             }
             None => {
                 return Err(Failure::refusal(format!(
@@ -81,7 +82,7 @@ impl Subject {
                 )))
             }
         };
-        Ok(Subject { language, set_up: vec![set_up], ..Self::new(words, program, "ordinary")? })
+        Ok(Subject { language, set_up, ..Self::new(words, program, "ordinary")? })
     }
 
     /// A start of the image `words[0]`.

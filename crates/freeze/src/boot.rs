@@ -109,6 +109,8 @@ pub struct UsedPages {
     pub written: BTreeSet<u64>,
     /// Offsets in the image of all used pages.
     pub touched: Vec<u64>,
+    /// Row of the files section and offset in that file, of all pages of mapped files in memory.
+    pub of_files: BTreeSet<(u32, u64)>,
 }
 
 /// The pages of a training run from an image.

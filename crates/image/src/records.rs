@@ -334,6 +334,21 @@ record! {
 }
 
 record! {
+    /// A part of a mapped file that a thaw had in its memory, as observed. If the image is not in memory, the launcher reads these
+    /// ahead, too.
+    pub struct TouchedFileRange {
+        /// Offset in the file, a multiple of the page size.
+        pub offset: u64,
+        /// Size in bytes.
+        pub size: u64,
+        /// Row of the files section.
+        pub file: u32,
+        /// Always 0.
+        pub reserved: u32,
+    }
+}
+
+record! {
     /// An environment variable whose value the boot depended on.
     pub struct Variable {
         /// Its name. Several names separated by `:` mean the first of them that is not empty.

@@ -63,11 +63,13 @@ pub enum Section {
     Capabilities = 24,
     /// One [`crate::arch::aarch64::Aarch64Registers`], in an image of aarch64.
     Aarch64Registers = 25,
+    /// [`crate::TouchedFileRange`] rows, those of a file together.
+    TouchedFiles = 26,
 }
 
 impl Section {
     /// All sections, in the order of their numbers.
-    pub const ALL: [Section; 25] = [
+    pub const ALL: [Section; 26] = [
         Section::Strings,
         Section::Registers,
         Section::Process,
@@ -93,6 +95,7 @@ impl Section {
         Section::Alternatives,
         Section::Capabilities,
         Section::Aarch64Registers,
+        Section::TouchedFiles,
     ];
 
     /// The section's name in messages and in `docs/internals/image-format.md`.
@@ -123,6 +126,7 @@ impl Section {
             Section::Alternatives => "alternatives",
             Section::Capabilities => "capabilities",
             Section::Aarch64Registers => "aarch64-registers",
+            Section::TouchedFiles => "touched-files",
         }
     }
 }

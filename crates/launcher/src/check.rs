@@ -1,11 +1,14 @@
 //! Everything that decides whether the image may be used, before anything is changed.
 
 use image::arch::{self, Architecture};
-use image::{descriptor_kind, reserved, Descriptor, Head, Item, Section, Tables, TouchedRange, MAX_TABLES};
+use image::{
+    descriptor_kind, reserved, Descriptor, Head, Item, MappedFile, Section, Tables, TouchedFileRange, TouchedRange,
+    MAX_TABLES,
+};
 use inputs::differences::{self, Difference};
 use inputs::environment;
 use inputs::system::Check;
-use linux_raw_sys::general::RLIMIT_STACK;
+use linux_raw_sys::general::{O_CLOEXEC, O_NONBLOCK, O_RDONLY, RLIMIT_STACK};
 
 use crate::argument_block::{Block, Rehearsal};
 use crate::facts::Now;
@@ -134,6 +137,31 @@ fn prefetch(file: Fd, head: &Head, tables: &Tables<'_>) -> Result<(), Reason> {
     };
     if is_cold {
         touched.for_each(|range| sys::will_need(file, range.offset, range.size));
+        prefetch_files(tables)?;
+    }
+    Ok(())
+}
+
+/// What a thaw uses of mapped files, which are as likely not to be in memory. A file that cannot be opened here is told of when it is
+/// mapped.
+fn prefetch_files(tables: &Tables<'_>) -> Result<(), Reason> {
+    let files = tables.rows::<MappedFile>(Section::Files).map_err(Reason::image)?;
+    let mut open: Option<(u32, Fd)> = None;
+    for range in tables.rows::<TouchedFileRange>(Section::TouchedFiles).map_err(Reason::image)? {
+        if open.is_none_or(|(row, _)| row != range.file) {
+            if let Some((_, file)) = open.take() {
+                sys::close(file);
+            }
+            let Some(row) = files.get(range.file as usize) else { continue };
+            let path = tables.text_with_nul(row.path).map_err(Reason::image)?;
+            open = sys::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC).ok().map(|file| (range.file, file));
+        }
+        if let Some((_, file)) = open {
+            sys::will_need(file, range.offset, range.size);
+        }
+    }
+    if let Some((_, file)) = open {
+        sys::close(file);
     }
     Ok(())
 }

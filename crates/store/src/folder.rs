@@ -69,6 +69,15 @@ impl Folder {
         Some(NoImageReason::CannotWrite { folder: self.path.clone(), error: error.into() })
     }
 
+    /// Has a link lead to it, whether it exists or not. What cannot be written is left: then starts ask more seldom.
+    pub fn link_from(&self, link: &Path) {
+        if std::fs::read_link(link).ok().as_deref() == Some(&self.path) {
+            return;
+        }
+        let _ = std::fs::remove_file(link);
+        let _ = std::os::unix::fs::symlink(&self.path, link);
+    }
+
     /// Creates it for this command.
     pub fn make(&self, command: &Command) -> Result<()> {
         location::make(self.path.parent().unwrap_or(&self.path))?;

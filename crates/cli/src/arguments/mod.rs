@@ -209,10 +209,12 @@ pub struct ShellEnv {
     pub shell: Option<String>,
 }
 
-/// Give every start of a Python environment its boot archive.
+/// Give every start of a Python environment images and a boot archive.
 ///
-/// Puts a file `snapboot-archive.pth` into the environment's site-packages. Whatever its Python starts then uses the boot archive, as
-/// with `snapboot run --no-freeze -- COMMAND`. `snapboot disable` takes the file away. SNAPBOOT_ARCHIVE=off does without for one start.
+/// Puts a file `snapboot-archive.pth` into the environment's site-packages. Whatever script or module its Python starts then goes on as
+/// with `snapboot run -- COMMAND`: it is thawed where the store has an image, which is made after the second start, and has the boot
+/// archive where not. `snapboot disable` takes the file away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off
+/// without images, SNAPBOOT_ARCHIVE=off without the archive.
 #[derive(Debug, Args)]
 pub struct Enable {
     #[command(flatten)]

@@ -102,17 +102,21 @@ fn wait_for_stop(process: Pid, limit: Duration) -> bool {
     false
 }
 
-/// The pages that a process uses of all mappings that come from the image.
+/// The pages that a process uses of all mappings that come from the image, and of those of files.
 pub fn used_pages(child: &Child, mappings: &[Mapping]) -> io::Result<UsedPages> {
     let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
     let mut used = UsedPages::default();
-    for row in mappings.iter().filter(|row| row.kind == mapping_kind::IMAGE) {
+    for row in mappings.iter().filter(|row| [mapping_kind::IMAGE, mapping_kind::FILE].contains(&row.kind)) {
         let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
         page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
         for (index, entry) in entries.chunks_exact(8).enumerate() {
             let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
             let distance = index as u64 * PAGE;
-            if entry & (PRESENT | SWAPPED) != 0 {
+            if row.kind == mapping_kind::FILE {
+                if entry & PRESENT != 0 {
+                    used.of_files.insert((row.file, row.offset + distance));
+                }
+            } else if entry & (PRESENT | SWAPPED) != 0 {
                 used.touched.push(row.offset + distance);
                 if entry & FILE_OR_SHARED == 0 {
                     used.written.insert(row.start + distance);

@@ -191,10 +191,12 @@ impl Rehearsable {
         let finished = dir.finished();
         let cannot = |error: io::Error| Failure::io("write", finished, &error);
         trained_pages::write(&rehearsal.written, runs, &mut tables);
+        let of_files = page_order::ranges_of_files(&rehearsal.of_files);
         let with = |order: &PageOrder| {
             let mut tables = tables.clone();
             tables.replace_all(Section::Mappings, &order.mappings);
             tables.replace_all(Section::Touched, &order.touched);
+            tables.replace_all(Section::TouchedFiles, &of_files);
             tables.finish()
         };
         // Other offsets do not change the size of the tables.

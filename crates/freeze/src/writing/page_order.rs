@@ -5,10 +5,11 @@
 //! most.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
-use image::{Mapping, TouchedRange, PAGE};
+use image::{Mapping, TouchedFileRange, TouchedRange, PAGE};
 
 /// Parts of the file closer than this are read at once (bytes).
 const GAP: u64 = 32 * 1024;
@@ -89,6 +90,20 @@ fn joined(mut pages: Vec<u64>) -> Vec<TouchedRange> {
         match ranges.last_mut() {
             Some(last) if offset - (last.offset + last.size) <= GAP => last.size = offset + PAGE - last.offset,
             _ => ranges.push(TouchedRange { offset, size: PAGE }),
+        }
+    }
+    ranges
+}
+
+/// Joins pages of files, given by row of the files section and offset, to ranges.
+pub fn ranges_of_files(pages: &BTreeSet<(u32, u64)>) -> Vec<TouchedFileRange> {
+    let mut ranges: Vec<TouchedFileRange> = Vec::new();
+    for &(file, offset) in pages {
+        match ranges.last_mut() {
+            Some(last) if last.file == file && offset - (last.offset + last.size) <= GAP => {
+                last.size = offset + PAGE - last.offset;
+            }
+            _ => ranges.push(TouchedFileRange { offset, size: PAGE, file, reserved: 0 }),
         }
     }
     ranges

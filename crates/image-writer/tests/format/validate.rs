@@ -45,6 +45,7 @@ struct Rows {
     process: Process,
     hot: HotRange,
     touched: TouchedRange,
+    touched_file: TouchedFileRange,
     trained: TrainedStart,
     settings: Settings,
     directories: [Directory; 2],
@@ -91,6 +92,7 @@ fn good() -> Rows {
         process,
         hot,
         touched,
+        touched_file: TouchedFileRange::default(),
         trained: TrainedStart { hot: 1, ..TrainedStart::default() },
         settings: Settings::default(),
         directories,
@@ -109,6 +111,7 @@ fn tables(all: &Rows) -> Vec<u8> {
     writer.push(Section::Descriptors, &all.descriptor);
     writer.push(Section::Hot, &all.hot);
     writer.push(Section::Touched, &all.touched);
+    writer.push(Section::TouchedFiles, &all.touched_file);
     writer.push(Section::Trained, &all.trained);
     writer.push(Section::Settings, &all.settings);
     writer.push(Section::Cpu, &CpuLeaf::default());
@@ -330,6 +333,7 @@ fn a_rehearsal_has_shown_addresses_and_data_pages() {
     assert_eq!(wrong(|rows| rows.touched.offset = 0), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = 5 * PAGE), "the offset of a touched range");
     assert_eq!(wrong(|rows| rows.touched.size = u64::MAX), "the offset of a touched range");
+    assert_eq!(wrong(|rows| rows.touched_file.file = 1), "the file of a touched range");
 }
 
 #[test]

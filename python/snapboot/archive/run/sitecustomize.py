@@ -122,12 +122,19 @@ def switch_on(folder):
     sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
 
 
-def switch_on_here():
-    """Called by the file of `snapboot enable`. A freezing boot does without the archive, and its thaws have one."""
+def switch_on_here(snapboot):
+    """Called by the file of `snapboot enable`, with the path of the command. A freezing boot does without the archive, and its thaws have
+    one."""
     if b"SNAPBOOT_FREEZE_DIR" in posix.environ:
         posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
-    else:
-        switch_on(__file__.rpartition("/run/")[0])
+    elif posix.environ.get(b"SNAPBOOT") != b"off":
+        folder = __file__.rpartition("/run/")[0]
+        try:
+            run(folder, "images")["hand_over"](snapboot, folder.rpartition("/")[0])
+        except Exception as error:
+            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
+                sys.stderr.write("snapboot: no image: %s (%s)\n" % (error, type(error).__name__))
+        switch_on(folder)
 
 
 def take_out(folder):

@@ -1,0 +1,164 @@
+"""Continues a start of an enabled environment's Python as `snapboot run` where the program has an image, or is started again and again.
+
+The file of `snapboot enable` runs this while `site` is at work, before anything of the program: the process executes `snapboot run` with
+its own command line and the environment that the kernel gave it. That thaws the image, or has one made and starts the program the ordinary
+way; then this runs once more in the same process, and lets it go on.
+
+In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image,
+NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that was handed over. All three only say whether
+to ask `snapboot run`, which decides and checks by itself.
+
+Nothing is imported here that a program could find in `sys.modules`.
+"""
+
+import _frozen_importlib_external as external
+import posix
+import sys
+
+# Flags of the interpreter that take no word of their own, and those that do.
+PLAIN, WITH_WORD = b"BEIOPbdqsuvx", b"WX"
+SIGPIPE, SIGXFSZ = 13, 25  # signal(7): the same on all architectures of Linux; Python ignores both
+DEFAULT = 0
+# Of a list of processes that were handed over (bytes): hundreds of them.
+MOST = 8192
+IMAGE = b".img"
+
+
+def program_of(words):
+    """Returns the path or the module that a command line of Python starts; None if that can have no image. words: bytes, without the name
+    of the interpreter."""
+    words = iter(words)
+    for word in words:
+        if not word.startswith(b"-"):
+            return word if word.startswith(b"/") else posix.getcwdb() + b"/" + word
+        if word.startswith(b"--") or word == b"-":
+            return None
+        for index in range(1, len(word)):
+            letter, rest = word[index : index + 1], word[index + 1 :]
+            if letter == b"m":
+                module = rest or next(words, b"")
+                return b"-m " + module if module else None
+            if letter in WITH_WORD:
+                if not rest:
+                    next(words, b"")
+                break
+            if letter not in PLAIN:
+                return None
+    return None
+
+
+def cache(environ):
+    """Returns the folder of the store's images as location.rs of the store finds it; None if there is none. environ: of bytes."""
+    if (named := environ.get(b"SNAPBOOT_STORE")) is not None:
+        return named + b"/cache" if named.startswith(b"/") else None
+    place = environ.get(b"XDG_CACHE_HOME", b"")
+    if not place.startswith(b"/"):
+        home = environ.get(b"HOME", b"")
+        if not home.startswith(b"/") or posix.stat(home).st_uid != posix.geteuid():
+            return None
+        place = home + b"/.cache"
+    return place + b"/snapboot/images"
+
+
+def is_found(name, executable):
+    """Returns whether a word names this interpreter: it is a path, or the first file of that name in PATH is this interpreter's."""
+    if b"/" in name:
+        return True
+    for folder in posix.environ.get(b"PATH", b"").split(b":"):
+        path = folder + b"/" + name
+        if posix.access(path, posix.X_OK):
+            return path == executable
+    return False
+
+
+def read(path):
+    """Returns what a small file holds."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    try:
+        parts = []
+        while part := posix.read(descriptor, 1 << 16):
+            parts.append(part)
+        return b"".join(parts)
+    finally:
+        posix.close(descriptor)
+
+
+def append(path, text, flags=0):
+    """Appends to a file, which is made where it is missing."""
+    descriptor = posix.open(path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | flags, 0o600)
+    try:
+        posix.write(descriptor, text)
+    finally:
+        posix.close(descriptor)
+
+
+def is_due(file):
+    """Returns whether `snapboot run` is to be asked: there is an image, or this is the second start without one, the fourth, the eighth ...
+    file: of the program."""
+    try:
+        names = posix.listdir(file + b".folder")
+    except FileNotFoundError:
+        names = ()
+    if any(name.endswith(IMAGE) for name in names):
+        return True
+    try:
+        append(file, b".")
+    except FileNotFoundError:
+        make_folder(file.rpartition(b"/")[0])
+        append(file, b".")
+    count = posix.stat(file).st_size
+    return count > 1 and count & (count - 1) == 0
+
+
+def make_folder(path):
+    """Makes a folder and those above it, for this user alone."""
+    try:
+        posix.mkdir(path, 0o700)
+    except FileNotFoundError:
+        make_folder(path.rpartition(b"/")[0])
+        posix.mkdir(path, 0o700)
+    except FileExistsError:
+        pass
+
+
+def was_handed_over(file):
+    """Returns whether this process was handed over before, and writes that it is now. An image that cannot serve a start may execute the
+    program in several ways, and none of them may lead here again and again. Number and time of its start identify a process."""
+    begun = read(b"/proc/self/stat").rpartition(b") ")[2].split()[19]
+    line = b"%d %s\n" % (posix.getpid(), begun)
+    try:
+        told = read(file)
+    except FileNotFoundError:
+        told = b""
+    if line in told.splitlines(True):
+        return True
+    append(file, line, posix.O_TRUNC if len(told) > MOST else 0)
+    return False
+
+
+def hand_over(snapboot, own):
+    """Executes `snapboot run` with this start, where that is due; otherwise returns. snapboot: its path; own: the folder of Snapboot's
+    modules, whose scripts start programs by themselves."""
+    encode = sys.modules["os"].fsencode
+    executable = encode(sys.executable)
+    name, *words = read(b"/proc/self/cmdline").split(b"\0")[:-1]
+    program = program_of(words)
+    if program is None or program.startswith(encode(own) + b"/") or not is_found(name, executable):
+        return
+    folder = cache(posix.environ)
+    if folder is None:
+        return
+    number = external._imp.source_hash(0, executable + b"\0" + program)
+    file = folder + b"/.starts/" + number.hex().encode()
+    if not is_due(file) or was_handed_over(file + b".handed"):
+        return
+    # What was set since, such as LC_CTYPE by Python itself, is set again by whoever did that.
+    pairs = (entry.partition(b"=") for entry in read(b"/proc/self/environ").split(b"\0") if entry)
+    given = {name: value for name, _, value in pairs}
+    signal = sys.modules["_signal"].signal
+    before = {number: signal(number, DEFAULT) for number in (SIGPIPE, SIGXFSZ)}
+    try:
+        posix.execve(snapboot, [snapboot, b"run", b"--starts", file, b"--", name, *words], given)
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
