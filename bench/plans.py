@@ -1,6 +1,6 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
 image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13, and
-yjit.toml about the same with a Ruby that has YJIT."""
+yjit.toml about the same with a Ruby that has YJIT. containers.toml is measured by bench/containers.py, all others by bench/run.py."""
 
 import pathlib
 import tomllib
@@ -8,6 +8,8 @@ import tomllib
 BENCH = pathlib.Path(__file__).resolve().parent
 NAMES = ("scenarios", "cold-boot", "python-boot", "models", "rails-7", "yjit")
 PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in NAMES}
+CONTAINERS = BENCH / "containers.toml"
+REPORTED = {**PLANS, "containers": CONTAINERS}
 
 
 def read(path: pathlib.Path) -> dict:
