@@ -1,6 +1,6 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
 image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13, and
-yjit.toml about the same with a Ruby that has YJIT. containers.toml is measured by bench/containers.py, all others by bench/run.py."""
+yjit.toml about the same with a Ruby that has YJIT. containers.toml is measured by bench/container_starts.py, all others by bench/run.py."""
 
 import pathlib
 import tomllib

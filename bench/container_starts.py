@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures how long containers take to start, ordinary and thawed, as bench/containers.toml has it, and stores what it found.
 
-    bench/containers.py                  all, into bench/results/<machine>-containers-<date>.json
-    bench/containers.py -n 3 --only 'flask*'     some, quickly; stored only where -o says (an existing file is added to)
+    bench/container_starts.py                     all, into bench/results/<machine>-containers-<date>.json
+    bench/container_starts.py -n 3 --only 'flask*'     some, quickly; stored only where -o says (an existing file is added to)
 
 Containers are built from the recipes of docs/containers.md. A cold start comes after the kernel has dropped its page cache and podman has
 started a container that does nothing. So the files of the container are cold and the engine is warm, as on a server.
@@ -25,7 +25,7 @@ from collections.abc import Callable
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "tools")]
 
-import containers as recipes  # noqa: E402
+import containers  # noqa: E402
 import measure  # noqa: E402
 import packages  # noqa: E402
 import plans  # noqa: E402
@@ -45,7 +45,7 @@ class Bench:
 
     def __init__(self, top: str, wheel: pathlib.Path):
         self.podman = engine.Podman(top)
-        self.podman.import_base(recipes.prepare(), BASE)
+        self.podman.import_base(containers.prepare(), BASE)
         self.wheel = wheel
         self.built = run.once(self.build)
         self.root = run.once(self.mount)
@@ -53,7 +53,7 @@ class Bench:
     def build(self, name: str) -> str:
         """Build the container of that name."""
         with tempfile.TemporaryDirectory(prefix="snapboot-") as context:
-            recipes.build(self.podman, name, BASE, self.wheel, pathlib.Path(context))
+            containers.build(self.podman, name, BASE, self.wheel, pathlib.Path(context))
         return name
 
     def mount(self, name: str) -> str:
