@@ -161,18 +161,23 @@ def wheels(name: str) -> pathlib.Path:
     return folder
 
 
-def runsc() -> pathlib.Path:
-    """Debian's command of gVisor, unpacked but not installed. Raises Unavailable when it cannot be had."""
-    folder = FOLDER / "runsc"
+def unpacked(command: str, *packages: str) -> pathlib.Path:
+    """A command from these Debian packages, unpacked but not installed: podman would take another runtime as soon as that is installed.
+    Raises Unavailable when it cannot be had."""
+    folder = FOLDER / command
     with workloads.locked("containers"):
         if not folder.exists():
             partial = FOLDER / "partial"
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
-            workloads.run(["apt-get", "download", "runsc"], cwd=partial)
-            workloads.run(["dpkg-deb", "--extract", *partial.glob("*.deb"), partial])
+            workloads.run(["apt-get", "download", *packages], cwd=partial)
+            for package in partial.glob("*.deb"):
+                workloads.run(["dpkg-deb", "--extract", package, partial])
+            libraries = folder / "usr/lib/x86_64-linux-gnu"
+            (partial / command).write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {folder}/usr/bin/{command} "$@"\n')
+            (partial / command).chmod(0o755)
             partial.replace(folder)
-    return folder / "usr/bin/runsc"
+    return folder / command
 
 
 if __name__ == "__main__":

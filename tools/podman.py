@@ -10,7 +10,7 @@ from workloads import Unavailable
 
 SECONDS = 1800  # only what hangs takes so long
 # podman may itself run in a container: what it asks for by default can be more than is permitted there.
-RUNTIMES = ([], ["--runtime", "runc"], ["--runtime", "crun"])
+RUNTIMES = (["--runtime", "runc"], ["--runtime", "crun"], [])
 LIMITS = ([], ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1000:1000"])
 
 
@@ -37,12 +37,12 @@ class Podman:
         return _succeeded(self(*words, **options))
 
     def start(self, *words, **options) -> str:
-        """What a container without a network printed; it has to succeed."""
-        return _succeeded(self._run(self.start_words(*words), **options))
+        """What a container printed; it has to succeed."""
+        return _succeeded(self.try_start(*words, **options))
 
-    def try_start(self, *words, **options) -> subprocess.CompletedProcess:
-        """Start a container without a network."""
-        return self._run(self.start_words(*words), **options)
+    def try_start(self, *words, network: str = "none", **options) -> subprocess.CompletedProcess:
+        """Start a container, by default without a network."""
+        return self._run(self.start_words(*words, network=network), **options)
 
     def build(self, text: str, tag: str, context: os.PathLike, *options) -> str:
         """Build a container from the text of a Dockerfile. Returns what podman printed."""

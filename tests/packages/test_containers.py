@@ -39,7 +39,7 @@ STARTS = {
     "few descriptors": ["--ulimit", "nofile=64:64"],
     "another umask": ["--umask", "0077"],
     "another /etc/hosts": ["--add-host", "other:192.0.2.1"],
-    "another /etc/resolv.conf": ["--network", "host", "--dns", "192.0.2.1"],
+    "another /etc/resolv.conf": ["--network=host", "--dns", "192.0.2.1"],
     "another time zone": ["-e", "TZ=Asia/Tokyo"],
     "a user namespace": ["--uidmap", "0:100000:65536", "--gidmap", "0:100000:65536"],
     "another first process": ["--pid", "host"],
@@ -128,23 +128,26 @@ if os.environ.get("SNAPBOOT_CONTAINERS") == "all":
     @pytest.mark.parametrize("start", STARTS)
     def test_a_tool_thaws_however_its_container_is_started(podman, tool, ordinary, start):
         options = STARTS[start]
-        network = {"network": "host"} if "host" in options else {}
-        options = [word for word in options if word not in ("--network", "host")] if network else options
-        words = podman.start_words(*options, "--entrypoint", "/opt/app/bin/black", "black", "--version", **network)
-        done = subprocess.run(words, capture_output=True, text=True)
+        network = "host" if "--network=host" in options else "none"
+        done = podman.try_start(*options, "--entrypoint", "/opt/app/bin/black", "black", "--version", network=network)
         if done.returncode != 0:
             pytest.skip(f"no container starts so here: {done.stderr.strip()}")
         assert done.stdout == ordinary
-        words = podman.start_words(*STRICT, *options, "black", "--version", **network)
-        done = subprocess.run(words, capture_output=True, text=True)
-        assert (done.returncode, done.stdout) == (0, ordinary), done.stderr
+        assert podman.start(*STRICT, *options, "black", "--version", network=network) == ordinary
 
-    @pytest.mark.parametrize("runtime", ["runc", "crun"])
-    def test_a_tool_thaws_under_each_runtime(podman, tool, ordinary, runtime):
-        workloads.install_debian_packages((runtime,))
-        other = engine.Podman(podman.top, ["--runtime", runtime], podman.limits)
+    def test_a_tool_thaws_under_crun(podman, tool, ordinary):
+        try:
+            crun = containers.unpacked("crun", "crun", "libyajl2")
+        except workloads.Unavailable as reason:
+            pytest.skip(f"crun cannot be tried here: {reason}")
+        other = engine.Podman(podman.top, ["--runtime", crun], podman.limits)
         if (done := other.try_start(BASE, "true")).returncode != 0:
-            pytest.skip(f"{runtime} starts no container here: {done.stderr.strip()}")
+            # crun wants version 1 or 2 of control groups, and no mixture: in a mount namespace there is only the first one.
+            spaces = ["unshare", "--mount", "sh", "-c", 'umount /sys/fs/cgroup/unified; exec "$@"', "sh"]
+            other.words = lambda *words: [*spaces, *engine.Podman.words(other, *words)]
+            done = other.try_start(BASE, "true")
+        if done.returncode != 0:
+            pytest.skip(f"crun starts no container here: {done.stderr.strip()}")
         assert other.start(*STRICT, "black", "--version") == ordinary
 
     def test_a_tool_thaws_in_a_user_namespace_of_its_own(podman, tool, ordinary):
@@ -158,7 +161,7 @@ if os.environ.get("SNAPBOOT_CONTAINERS") == "all":
 
     def test_a_tool_starts_the_ordinary_way_under_gvisor_and_says_why(podman, tool, ordinary, tmp_path):
         try:
-            runsc = [containers.runsc(), "--root", tmp_path, "--rootless", "--network=none", "--platform=ptrace"]
+            runsc = [containers.unpacked("runsc", "runsc"), "--root", tmp_path, "--rootless", "--network=none", "--platform=ptrace"]
         except workloads.Unavailable as reason:
             pytest.skip(f"gVisor cannot be tried here: {reason}")
         container = podman.must("create", "--network=none", "black").strip()
