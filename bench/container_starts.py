@@ -79,9 +79,11 @@ class Bench:
         words = [word.replace("{port}", str(port)) for word in words]
         if not scenario.get("root"):
             return self.podman.start_words("--name", NAME, "-e", STRICT, *words, network="host")
+        root = self.root(scenario["container"])
+        place = [f"--root={root}", "--wd=/srv" if os.path.isdir(f"{root}/srv") else "--wd=/"]
         ids = [f"--setuid={NOBODY}", f"--setgid={NOBODY}"]
-        spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--wd=/srv", *ids]
-        return ["env", "-i", "PATH=/usr/bin:/bin", STRICT, *spaces, f"--root={self.root(scenario['container'])}", *words]
+        spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *ids, *place]
+        return ["env", "-i", "PATH=/usr/bin:/bin", STRICT, *spaces, *words]
 
     def printed(self, scenario: dict, words: list[str]) -> str:
         """What a case prints."""

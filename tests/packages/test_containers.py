@@ -234,6 +234,8 @@ if os.environ.get("SNAPBOOT_CONTAINERS") == "all":
         application = workloads.prepare("rails")["dir"]
         ignored = shutil.ignore_patterns("*.log", "tmp", "Gemfile.lock", ".ruby-version")
         shutil.copytree(application, tmp_path / "app", symlinks=True, ignore=ignored)
+        # The boot reads this, so who may not read it could not execute the image.
+        (tmp_path / "app/config/master.key").chmod(0o644)
         gemfile = tmp_path / "app/Gemfile"
         gemfile.write_text(re.sub(r"^ruby .*\n", "", gemfile.read_text(), flags=re.MULTILINE))
         # Debian's gems lie where Bundler would not install any.
