@@ -83,7 +83,7 @@ class Bench:
         place = [f"--root={root}", "--wd=/srv" if os.path.isdir(f"{root}/srv") else "--wd=/"]
         ids = [f"--setuid={NOBODY}", f"--setgid={NOBODY}"]
         spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *ids, *place]
-        return ["env", "-i", "PATH=/usr/bin:/bin", STRICT, *spaces, *words]
+        return ["env", "-i", "PATH=/usr/bin:/bin", "HOME=/", STRICT, *spaces, *words]
 
     def printed(self, scenario: dict, words: list[str]) -> str:
         """What a case prints."""
