@@ -11,7 +11,7 @@
 #   make test-aarch64  images on aarch64: cross-compiled, and tried on a machine that QEMU emulates (PROGRAMS=behaves.rb: some)
 #   make contexts  how many everyday starts one image serves, of 30 programs in 26 contexts (PROGRAMS='jc yq': some)
 #   make clean      removes target/ and .work/        make install PREFIX=/usr/local [DESTDIR=]
-#   make containers builds and runs the Dockerfiles of docs/containers.md
+#   make containers builds, runs and measures the Dockerfiles of docs/containers.md
 #   make kernels    images of this kernel under other ones, emulated, and the other way round (KERNELS=sid: some)
 #   make runtimes   the behaviour table, CPython's and Ruby's own tests and the archive's cases on the runtimes of other Debians (SYSTEMS=sid: some)
 #   make cpus       images for levels of CPUs on a dozen models, emulated (MODELS='EPYC Haswell': some)
@@ -145,10 +145,12 @@ install-built:
 	cd ruby && find lib -name '*.rb' -exec install -D -m 644 {} $(library)/ruby/{} \;
 	$(PYTHON) tools/parts.py $(library)
 
-# The Dockerfiles of docs/containers.md, built and run with podman.
+# The Dockerfiles of docs/containers.md, built and run with podman, and how long the containers take to start.
 containers: build
 	$(PYTHON) tools/containers.py
 	SNAPBOOT_CONTAINERS=all $(PYTHON) tools/run_tests.py python -- tests/packages/test_containers.py
+	$(PYTHON) bench/container_starts.py
+	$(PYTHON) bench/report.py --write
 
 # A wheel and a gem, each with everything in it, in target/packages.
 packages: build
