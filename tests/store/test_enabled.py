@@ -3,8 +3,8 @@ can ask tells that it was handed over, and no start is handed over twice."""
 
 import os
 import pathlib
+import shutil
 import subprocess
-import sys
 
 import pytest
 from common import support
@@ -15,7 +15,7 @@ PROGRAM = """\
 import json, os, signal, sys
 {loaded}
 def main():
-    names = sorted(name for name in os.environ if name.startswith(('SNAPBOOT', 'PYTHON', 'LC_')))
+    names = sorted(name for name in os.environ if name.startswith(('SNAPBOOT_', 'PYTHON', 'LC_')) and name != 'SNAPBOOT_STORE')
     words = open('/proc/self/cmdline', 'rb').read().split(b'\\0')
     kept = [sys.argv, getattr(sys, 'orig_argv', None), sys.executable, sys.prefix, sys.flags, words, names, sys.path, os.getcwd()]
     modules = sorted(set(sys.modules) & {{'time', '_signal', 'posix', 'snapboot', 'snapboot.archive.images'}})
@@ -137,9 +137,31 @@ def test_nothing_is_written_where_it_belongs_to_others(environment, tmp_path):
             done = support.run([environment.python, "main.py"], env=variables, cwd=environment.folder, input=b"given\n", log=False)
             assert (done.status, done.out) == ordinary[:2]
         assert not list(home.rglob("*.img")) and not list(home.rglob(".starts"))
-    (environment.place / "cache").parent.mkdir(exist_ok=True)
+    shutil.rmtree(environment.place, ignore_errors=True)
+    environment.place.mkdir()
     (environment.place / "cache").write_text("a file")
     assert [environment.start("main.py")[0] for _ in range(3)] == [ordinary] * 3
+
+
+def test_a_link_of_somebody_else_is_not_followed(environment, tmp_path):
+    ordinary, _ = environment.start("main.py", SNAPBOOT="off")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    cache = environment.place / "cache"
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / ".starts").symlink_to(elsewhere)
+    assert [environment.start("main.py")[0] for _ in range(3)] == [ordinary] * 3
+    assert not list(elsewhere.iterdir())
+
+
+def test_an_interpreter_inside_of_a_program_does_not_replace_it(environment):
+    """It reads the environment's files as the first one does, and its start would be the second."""
+    environment.program.write_text(
+        "try:\n    import _interpreters as inside\nexcept ImportError:\n    import _xxsubinterpreters as inside\n"
+        "print('begun', flush=True)\ninside.run_string(inside.create(), 'print(1, flush=True)')\nprint('ended')\n"
+    )
+    shutil.rmtree(environment.place / "cache/.starts", ignore_errors=True)
+    assert environment.start("main.py") == ((0, "begun\n1\nended\n", ""), False)
 
 
 def test_what_may_be_handed_over():
@@ -165,4 +187,4 @@ def test_what_may_be_handed_over():
         (): None,
     }.items():
         assert names["program_of"](words) == program, words
-    assert sys.version_info < (3, 8) or names["is_found"](b"/any/python", b"/any/python")
+    assert names["is_found"](b"/any/python", b"/any/python")

@@ -69,6 +69,7 @@ fn compile_own(environment: &Path, set_up: &Path) {
     let _ = Command::new(environment.join("bin/python"))
         .args(["-I", "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash"])
         .arg(folder)
+        .env("SNAPBOOT", "off")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

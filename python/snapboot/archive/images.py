@@ -54,14 +54,17 @@ def cache(environ):
     place = environ.get(b"XDG_CACHE_HOME", b"")
     if not place.startswith(b"/"):
         home = environ.get(b"HOME", b"")
-        if not home.startswith(b"/") or posix.stat(home).st_uid != posix.geteuid():
+        if not home.startswith(b"/"):
             return None
         place = home + b"/.cache"
     return place + b"/snapboot/images"
 
 
 def is_found(name, executable):
-    """Returns whether a word names this interpreter: it is a path, or the first file of that name in PATH is this interpreter's."""
+    """Returns whether a word names this interpreter: it is a path, or the first file of that name in PATH is this interpreter's. Where
+    another program has Python inside, as servers and editors have, its words are no command line of Python."""
+    if not posix.readlink(b"/proc/self/exe").rpartition(b"/")[2].startswith(b"python"):
+        return False
     if b"/" in name:
         return True
     for folder in posix.environ.get(b"PATH", b"").split(b":"):
@@ -71,9 +74,9 @@ def is_found(name, executable):
     return False
 
 
-def read(path):
-    """Returns what a small file holds."""
-    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+def read(path, folder=None):
+    """Returns what a file holds. folder: a descriptor, where the path is a name in it."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW, dir_fd=folder)
     try:
         parts = []
         while part := posix.read(descriptor, 1 << 16):
@@ -83,56 +86,77 @@ def read(path):
         posix.close(descriptor)
 
 
-def append(path, text, flags=0):
-    """Appends to a file, which is made where it is missing."""
-    descriptor = posix.open(path, posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | flags, 0o600)
+def append(name, folder, text, flags=0):
+    """Appends to a file of a folder, given by its descriptor; a missing one is made. Returns the file's size."""
+    flags |= posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    descriptor = posix.open(name, flags, 0o600, dir_fd=folder)
     try:
         posix.write(descriptor, text)
+        return posix.fstat(descriptor).st_size
     finally:
         posix.close(descriptor)
 
 
-def is_due(file):
-    """Returns whether `snapboot run` is to be asked: there is an image, or this is the second start without one, the fourth, the eighth ...
-    file: of the program."""
-    try:
-        names = posix.listdir(file + b".folder")
-    except FileNotFoundError:
-        names = ()
-    if any(name.endswith(IMAGE) for name in names):
-        return True
-    try:
-        append(file, b".")
-    except FileNotFoundError:
-        make_folder(file.rpartition(b"/")[0])
-        append(file, b".")
-    count = posix.stat(file).st_size
-    return count > 1 and count & (count - 1) == 0
+def is_own(status):
+    """Returns whether only this user can write there: nothing of anybody else is followed, and nothing written for others to find."""
+    return status.st_uid == posix.geteuid() and not status.st_mode & 0o022
 
 
-def make_folder(path):
-    """Makes a folder and those above it, for this user alone."""
+def make(path):
+    """Makes a folder and those above it, for this user alone. Raises PermissionError in a folder of others."""
+    above = path.rpartition(b"/")[0]
     try:
-        posix.mkdir(path, 0o700)
+        is_mine = is_own(posix.stat(above))
     except FileNotFoundError:
-        make_folder(path.rpartition(b"/")[0])
+        make(above)
+        is_mine = True
+    if not is_mine:
+        raise PermissionError("%r belongs to others" % above)
+    try:
         posix.mkdir(path, 0o700)
     except FileExistsError:
         pass
 
 
-def was_handed_over(file):
+def opened(path):
+    """Returns a descriptor of a folder of this user, which is made where it is missing. Raises PermissionError for one of others."""
+    flags = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    try:
+        folder = posix.open(path, flags)
+    except FileNotFoundError:
+        make(path)
+        folder = posix.open(path, flags)
+    if not is_own(posix.fstat(folder)):
+        posix.close(folder)
+        raise PermissionError("%r belongs to others" % path)
+    return folder
+
+
+def is_due(place, name, folder):
+    """Returns whether `snapboot run` is to be asked: there is an image, or this is the second start without one, the fourth, the eighth ...
+    place: of `.starts`; name: of the program's file in it; folder: its descriptor."""
+    try:
+        names = posix.listdir(place + b"/" + name + b".folder")
+    except FileNotFoundError:
+        names = ()
+    if any(name.endswith(IMAGE) for name in names):
+        return True
+    count = append(name, folder, b".")
+    return count > 1 and count & (count - 1) == 0
+
+
+def was_handed_over(name, folder):
     """Returns whether this process was handed over before, and writes that it is now. An image that cannot serve a start may execute the
     program in several ways, and none of them may lead here again and again. Number and time of its start identify a process."""
     begun = read(b"/proc/self/stat").rpartition(b") ")[2].split()[19]
     line = b"%d %s\n" % (posix.getpid(), begun)
     try:
-        told = read(file)
+        told = read(name, folder)
     except FileNotFoundError:
         told = b""
     if line in told.splitlines(True):
         return True
-    append(file, line, posix.O_TRUNC if len(told) > MOST else 0)
+    append(name, folder, line, posix.O_TRUNC if len(told) > MOST else 0)
     return False
 
 
@@ -145,20 +169,25 @@ def hand_over(snapboot, own):
     program = program_of(words)
     if program is None or program.startswith(encode(own) + b"/") or not is_found(name, executable):
         return
-    folder = cache(posix.environ)
-    if folder is None:
+    place = cache(posix.environ)
+    if place is None:
         return
-    number = external._imp.source_hash(0, executable + b"\0" + program)
-    file = folder + b"/.starts/" + number.hex().encode()
-    if not is_due(file) or was_handed_over(file + b".handed"):
-        return
+    place += b"/.starts"
+    number = external._imp.source_hash(0, executable + b"\0" + program).hex().encode()
+    folder = opened(place)
+    try:
+        if not is_due(place, number, folder) or was_handed_over(number + b".handed", folder):
+            return
+    finally:
+        posix.close(folder)
     # What was set since, such as LC_CTYPE by Python itself, is set again by whoever did that.
     pairs = (entry.partition(b"=") for entry in read(b"/proc/self/environ").split(b"\0") if entry)
     given = {name: value for name, _, value in pairs}
+    # Raises ValueError in an interpreter inside of a running program: that must not be replaced.
     signal = sys.modules["_signal"].signal
     before = {number: signal(number, DEFAULT) for number in (SIGPIPE, SIGXFSZ)}
     try:
-        posix.execve(snapboot, [snapboot, b"run", b"--starts", file, b"--", name, *words], given)
+        posix.execve(snapboot, [snapboot, b"run", b"--starts", place + b"/" + number, b"--", name, *words], given)
     finally:
         for number, handler in before.items():
             signal(number, handler)
