@@ -236,7 +236,7 @@ fn check_rows(tables: &Tables, head: &Head) {
     let files = tables.rows::<MappedFile>(Section::Files).unwrap();
     let mappings = tables.rows::<Mapping>(Section::Mappings).unwrap();
     let process: Process = tables.one(Section::Process).unwrap();
-    let architecture = Architecture::of(tables).unwrap();
+    let architecture = Architecture::from_tables(tables).unwrap();
     let end = architecture.address_end();
     let (stack, instruction) = architecture.resume_at(tables).unwrap();
     for row in mappings.clone() {

@@ -5,10 +5,10 @@
     tools/aarch64.py behaves.rb   some of them
     tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
 
-Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, compiler and linker for C from Debian. The
-packages of the other Debian are unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw what an ordinary start
-prints there, under the same kernel and under others, and draw other random numbers. On a CPU with fewer features it must start the ordinary way,
-and name one that is missing. Results lie in target/aarch64.
+Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, compiler and linker for C from
+Debian. The packages of the other Debian are unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw
+what an ordinary start prints there, under the same kernel and under others, and draw other random numbers. On a CPU with fewer
+features it must start the ordinary way, and name one that is missing. Results lie in target/aarch64.
 """
 
 import argparse
@@ -40,7 +40,8 @@ DISK = 4 << 30  # bytes
 CPU = "max,pauth-impdef=on,sve=off"
 PACKAGES = (
     "base-files base-passwd bash coreutils dash diffutils findutils gawk grep hostname libc-bin mount procps sed tar util-linux "
-    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest strace tzdata"
+    "ca-certificates gcc git libc6-dev locales openssl python3 python3-dev python3-pytest python3-venv ruby ruby-dev ruby-minitest "
+    "strace tzdata"
 ).split()
 
 
@@ -186,7 +187,9 @@ def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, second
     return results
 
 
-def there(commands: dict[str, tuple[list[str], dict[str, str]]], name: str, suite: str = SUITE, cpu: str = CPU) -> dict[str, tuple[int, str]]:
+def there(
+    commands: dict[str, tuple[list[str], dict[str, str]]], name: str, suite: str = SUITE, cpu: str = CPU
+) -> dict[str, tuple[int, str]]:
     """Status and output of commands on that machine. `name`: of the folder with its results."""
     results = ROOT / "target/aarch64" / name
     lines = []

@@ -22,7 +22,7 @@ const EXECUTE: u32 = 4;
 /// Checks every mapping, descriptor and signal row, the process row and the registers.
 pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     let process: Process = tables.one(Section::Process)?;
-    let architecture = Architecture::of(tables)?;
+    let architecture = Architecture::from_tables(tables)?;
     let end = architecture.address_end();
     range("the argv area", process.arg_start, process.env_end, end)?;
     range("the heap", process.start_brk, process.brk, end)?;

@@ -26,7 +26,7 @@ use crate::vdso::Vdso;
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = image.file?;
     let (image_id, head, tables) = variant(start, image, file, block)?;
-    let architecture = Architecture::of(&tables).map_err(Reason::image)?;
+    let architecture = Architecture::from_tables(&tables).map_err(Reason::image)?;
     if !architecture.is_here() {
         return Err(Reason::new("the image was made on another architecture").subject(architecture.name().as_bytes()));
     }

@@ -218,7 +218,7 @@ impl Contents {
                 .count(),
             command: image.command()?,
             info: Info::read(&tables),
-            architecture: Architecture::of(&tables)?.name(),
+            architecture: Architecture::from_tables(&tables)?.name(),
             kinds,
             libraries,
             descriptors: descriptors(&tables)?,

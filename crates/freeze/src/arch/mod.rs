@@ -1,5 +1,5 @@
 //! What a freeze has to know of an architecture: system calls that are harmless and exist only there
-//! (`HARMLESS_HERE`), and kernels under which no image can be made (`refusal`).
+//! (`HARMLESS_HERE`), and kernels under which no image can be made (`check_kernel`).
 
 #[cfg(target_arch = "aarch64")]
 mod aarch64;

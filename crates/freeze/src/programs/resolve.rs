@@ -24,9 +24,7 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
             "images can be made on Linux only, on x86-64 and aarch64: not yet elsewhere. Programs run as before.";
         return Err(Failure::refusal(message));
     }
-    if let Some(reason) = arch::refusal() {
-        return Err(Failure::refusal(format!("images cannot be made here: {reason}. Programs run as before.")));
-    }
+    arch::check_kernel()?;
     recipes::load_own()?;
     variables::check(&request.environment, &request.withheld)
         .map_err(|mistake| Failure::refusal(mistake.to_string()))?;

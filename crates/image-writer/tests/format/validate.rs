@@ -181,14 +181,14 @@ fn an_image_of_another_architecture_can_be_read() {
     let bytes = of_aarch64(1 << 48);
     let read = Tables::parse_unchecked_sum(&bytes).unwrap();
     assert_eq!(rows(&read, &HEAD), Ok(()));
-    assert_eq!(Architecture::of(&read), Ok(Architecture::Aarch64));
+    assert_eq!(Architecture::from_tables(&read), Ok(Architecture::Aarch64));
     let bytes = of_aarch64((1 << 48) + PAGE);
     let error = rows(&Tables::parse_unchecked_sum(&bytes).unwrap(), &HEAD).unwrap_err();
     assert_eq!(error, Error::OutOfRange { what: "the end of a mapping", value: (1 << 48) + PAGE });
     let bytes = tables(&good());
-    assert_eq!(Architecture::of(&Tables::parse_unchecked_sum(&bytes).unwrap()), Ok(Architecture::X86_64));
+    assert_eq!(Architecture::from_tables(&Tables::parse_unchecked_sum(&bytes).unwrap()), Ok(Architecture::X86_64));
     let none = TablesWriter::new().finish();
-    let missing = Architecture::of(&Tables::parse_unchecked_sum(&none).unwrap());
+    let missing = Architecture::from_tables(&Tables::parse_unchecked_sum(&none).unwrap());
     assert_eq!(missing, Err(Error::Missing { what: "registers" }));
 }
 

@@ -24,7 +24,7 @@ pub enum Architecture {
 
 impl Architecture {
     /// That of an image, by its registers.
-    pub fn of(tables: &Tables<'_>) -> Result<Architecture, Error> {
+    pub fn from_tables(tables: &Tables<'_>) -> Result<Architecture, Error> {
         if !tables.bytes(aarch64::SECTION).is_empty() {
             return Ok(Architecture::Aarch64);
         }
