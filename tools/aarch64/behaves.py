@@ -46,7 +46,8 @@ def main():
     print("callback", list(numbers))
     print("floats", json.dumps([0.1 + 0.2, 1e300 * 1e10, 2.0**0.5, round(2.675, 2)]))
     begun, now = time.monotonic(), time.time()
-    print("clocks", begun > 0, now > 1e9, datetime.datetime.now().year > 2000, time.monotonic() >= begun, time.get_clock_info("monotonic").resolution)
+    print("clocks", begun > 0, now > 1e9, datetime.datetime.now().year > 2000, time.monotonic() >= begun)
+    print("resolution", time.get_clock_info("monotonic").resolution)
     print("frames", deep(900))
     try:
         raise ValueError("raised")
