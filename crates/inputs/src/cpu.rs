@@ -10,7 +10,7 @@ use core::fmt::{self, Write};
 
 use image::{CpuLeaf, Error, Section, Tables};
 
-use crate::arch::{bit_name, is_exact, Cpu, FEATURES, LEVELS};
+use crate::arch::{bit_name, required_bits, Cpu, FEATURES, LEVELS};
 use crate::words::Words;
 
 pub use crate::arch::{HAS_LEVELS, IS_SUPPORTED};
@@ -121,7 +121,7 @@ pub fn native() -> impl Iterator<Item = CpuLeaf> {
     FEATURES.iter().map(move |&(leaf, subleaf, masks)| {
         let found = cpu.read(leaf, subleaf);
         let values = [0, 1, 2, 3].map(|register| found[register] & masks[register]);
-        row(leaf, subleaf, if is_exact(leaf) { masks } else { values }, values)
+        row(leaf, subleaf, required_bits(leaf, masks, values), values)
     })
 }
 

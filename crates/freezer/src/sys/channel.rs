@@ -50,7 +50,7 @@ pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size
 unsafe fn asked<'a>(path: *const c_char) -> Option<(Request, &'a CStr)> {
     // SAFETY: the comparison ends at the first different byte, so it never passes the NUL.
     unsafe {
-        if path.is_null() || !NAME.iter().enumerate().all(|(at, sign)| *path.add(at) as u8 == *sign) {
+        if path.is_null() || !NAME.iter().enumerate().all(|(at, sign)| (*path.add(at)).to_ne_bytes() == [*sign]) {
             return None;
         }
         let (request, argument) = Request::parse(CStr::from_ptr(path).to_bytes())?;

@@ -39,9 +39,16 @@ const EVENT_STREAM: u32 = 1 << 2;
 /// There are no levels.
 pub const LEVELS: [&[Bits]; 3] = [&[]; 3];
 
-/// Whether another value will not do, not even a larger one.
-pub fn is_exact(word: u32) -> bool {
-    word == SIZES
+/// Which of the masked bits another CPU must have alike: those that are set, and whole sizes; but a process that has seen no
+/// vectors of variable length does not mind them.
+pub fn required_bits(word: u32, masks: [u32; 4], values: [u32; 4]) -> [u32; 4] {
+    let [lines, block, sve, sme] = masks;
+    let if_there = |mask, length| if length == 0 { 0 } else { mask };
+    if word == SIZES {
+        [lines, block, if_there(sve, values[2]), if_there(sme, values[3])]
+    } else {
+        values
+    }
 }
 
 /// Reads words. The features are read once.

@@ -88,9 +88,13 @@ const fn bits(numbers: &[u32]) -> u32 {
     word
 }
 
-/// Whether another value will not do, not even a larger one.
-pub fn is_exact(leaf: u32) -> bool {
-    leaf == CpuLeaf::XCR0
+/// Which of the masked bits another CPU must have alike: those that are set, and all of XCR0.
+pub fn required_bits(leaf: u32, masks: [u32; 4], values: [u32; 4]) -> [u32; 4] {
+    if leaf == CpuLeaf::XCR0 {
+        masks
+    } else {
+        values
+    }
 }
 
 /// Reads leaves. CPUID takes some microseconds in a virtual machine, so the XSAVE bit of leaf 1 is cached.
