@@ -9,8 +9,7 @@ quick the second time.
     tools/workloads.py web --python PYTHON  for another CPython
     tools/workloads.py --list
 
-From Python: `workloads.prepare("web")` returns the same values as a dict, or raises `Unavailable`, whose text says what
-is missing and how to get it.
+From Python: `workloads.prepare("web")` returns the same values as a dict, or raises `Unavailable`, which says what is missing.
 """
 
 import argparse
