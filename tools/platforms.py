@@ -41,7 +41,7 @@ def store(kind: str, name: str, title: str, parts: dict[str, dict]) -> None:
 
 
 def table(everything: dict) -> str:
-    """The README's table of stored results."""
+    """The README's table of stored results; nothing where there are none."""
     rows = [["tried under", *PARTS.values(), "by"], ["---", *["---:"] * len(PARTS), "---"]]
     failed, dates = [], set()
     for kind, command in KINDS.items():
@@ -53,8 +53,10 @@ def table(everything: dict) -> str:
             for name, parts in alike.items():
                 failed += [f"`{name}: {case}`" for result in parts.values() for case in result["failed"]]
                 dates |= {result["date"] for result in parts.values()}
+    if not dates:
+        return ""
     lines = ["| " + " | ".join(row) + " |" for row in rows]
-    when = " to ".join(dict.fromkeys([min(dates), max(dates)])) if dates else "never"
+    when = " to ".join(dict.fromkeys([min(dates), max(dates)]))
     text = f"Images that thawed on emulated machines and gave what an ordinary start gives, of all ({when})."
     if failed:
         text += " Failed: " + ", ".join(failed) + "."

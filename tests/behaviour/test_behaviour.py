@@ -17,7 +17,7 @@ from .normalise import normalised
 FELL_BACK = re.compile(rb"^snapboot: .*starting the ordinary way\r?\n", re.MULTILINE)
 LONG_AGO = 1_600_000_000  # the files' time: .pyc files hold it
 # `make test` runs one of the ways to start a case, of one or two cases of each group.
-GROUPS = 64
+GROUPS = 32
 INTERPRETERS = interpreters()
 OTHER_PYTHONS = [name for name in INTERPRETERS if name.startswith("python")][1:]
 
