@@ -207,7 +207,8 @@ TABLES = {
 def report(name: str, result: dict | None, plan: dict) -> str:
     """The Markdown of a plan. `result` None: nothing was measured yet."""
     if result is None:
-        return f"No results are stored yet: `bench/run.py --plan {name}` measures and fills in this table."
+        command = f"bench/run.py --plan {name}" if name in plans.PLANS else f"make {name}"
+        return f"No results are stored yet: `{command}` measures and fills in this table."
     scenarios, entries = plan["scenario"], result["scenarios"]
     parts = [make(scenarios, entries) for make in TABLES[name]]
     parts += [origin(result), "\n".join(missing(scenarios, entries))]
