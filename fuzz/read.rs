@@ -12,8 +12,9 @@ use image::validate::{self, MAX_DESCRIPTORS};
 use image::{
     checksum, mapping_kind, policy, reserved, settings_flag, AnswersReader, Command, CpuLeaf, Descriptor, Directory,
     Entry, Error, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
-    Section, Settings, SignalAction, Tables, Text, TouchedRange, Trailer, TrainedStart, Variable, COMMAND_OFFSET,
-    HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Section, Settings, SignalAction, Tables, Text, TouchedFileRange, TouchedRange, Trailer, TrainedStart, Variable,
+    COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, MAX_ANSWERS, MAX_TABLES, MAX_VARIANTS, NO_FILE, PAGE, RESERVED_END,
+    RESERVED_START,
 };
 use image_writer::TablesWriter;
 
@@ -186,6 +187,7 @@ fn inspect(tables: &Tables) {
     rows(tables, Section::Guards, |row: &Item| [row.text]);
     rows(tables, Section::Hot, |_: &HotRange| []);
     rows(tables, Section::Touched, |_: &TouchedRange| []);
+    rows(tables, Section::TouchedFiles, |_: &TouchedFileRange| []);
     rows(tables, Section::Settings, |_: &Settings| []);
     rows(tables, Section::Cpu, |_: &CpuLeaf| []);
     rows(tables, Section::Facts, |row: &HostFact| [row.value]);
@@ -277,6 +279,10 @@ fn check_rows(tables: &Tables, head: &Head) {
         .all(|row| { u128::from(row.answers_offset) + u128::from(row.answers_size) <= u128::from(head.answers_size) }));
     for row in tables.rows::<TouchedRange>(Section::Touched).unwrap() {
         assert!(is_in_pages(head, row.offset, row.size));
+    }
+    let files = tables.rows::<MappedFile>(Section::Files).unwrap().len();
+    for row in tables.rows::<TouchedFileRange>(Section::TouchedFiles).unwrap() {
+        assert!((row.file as usize) < files.max(1));
     }
     assert!(process.start_brk <= process.brk && process.brk <= end);
     assert!(process.arg_start <= process.env_end && process.env_end <= end);

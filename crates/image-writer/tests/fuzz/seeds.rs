@@ -5,8 +5,8 @@ use image::arch::x86_64::Registers;
 use image::{
     descriptor_kind, lookup_kind, mapping_kind, process_flag, Alternative, Capabilities, CpuLeaf, Descriptor,
     Directory, FileLookup, Head, HostFact, HotRange, Input, Item, MappedFile, Mapping, Platform, Process, Record,
-    Section, Settings, SignalAction, Tables, TouchedRange, TrainedStart, Variable, HEAD_AREA, NO_FILE, PAGE,
-    VARIANTS_OFFSET,
+    Section, Settings, SignalAction, Tables, TouchedFileRange, TouchedRange, TrainedStart, Variable, HEAD_AREA,
+    NO_FILE, PAGE, VARIANTS_OFFSET,
 };
 use image_writer::TablesWriter;
 
@@ -92,6 +92,7 @@ fn fields(bytes: &[u8]) -> Vec<(usize, usize)> {
             Section::Patterns | Section::Guards => (Item::FIELDS, Item::SIZE),
             Section::Hot => (HotRange::FIELDS, HotRange::SIZE),
             Section::Touched => (TouchedRange::FIELDS, TouchedRange::SIZE),
+            Section::TouchedFiles => (TouchedFileRange::FIELDS, TouchedFileRange::SIZE),
             Section::Cpu => (CpuLeaf::FIELDS, CpuLeaf::SIZE),
             Section::Directories => (Directory::FIELDS, Directory::SIZE),
             Section::Settings => (Settings::FIELDS, Settings::SIZE),
@@ -185,6 +186,7 @@ fn rows(count: u64) -> Vec<u8> {
         tables.push(Section::Guards, &Item { text: path });
         tables.push(Section::Hot, &HotRange { start: STACK, end: STACK + PAGE });
         tables.push(Section::Touched, &TouchedRange { offset: PAGES.0 + PAGE, size: PAGE });
+        tables.push(Section::TouchedFiles, &TouchedFileRange { offset: PAGE, size: PAGE, file: 0, reserved: 0 });
         tables.push(Section::Trained, &TrainedStart { argument: name, kind: number % 3, hot: 1 });
         tables.push(Section::Alternatives, &Alternative { name, value: [9; 16], kind: number % 3, boots: 1 });
         let words = Capabilities { words: STACK + 512 + index * 64, size: 40, function: 0x40_1000, always: 1024 };
