@@ -43,6 +43,7 @@ fn records() -> Vec<(&'static str, usize, &'static [Field])> {
         row::<Input>(),
         row::<FileLookup>(),
         row::<HotRange>(),
+        row::<TouchedFileRange>(),
         row::<TouchedRange>(),
         row::<TrainedStart>(),
         row::<Directory>(),
