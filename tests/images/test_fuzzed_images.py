@@ -39,6 +39,7 @@ ROWS = {
     "patterns": "Item",
     "hot": "HotRange",
     "touched": "TouchedRange",
+    "touched-files": "TouchedFileRange",
     "settings": "Settings",
 }
 

@@ -3,6 +3,8 @@
 The head and the tables are checked in every start (test_hostile.py).
 """
 
+import os
+
 import pytest
 from common import support
 from common.image_file import ImageFile, image_format
@@ -95,3 +97,17 @@ def test_ruby(tmp_path):
     assert support.thawed([image, *ask]).out == "right\n"
     result = support.run([damaged(image, tmp_path / "other.img", 0.5), *ask])
     assert result.out == "right\n" and result.fell_back and "the data pages" in result.err, result
+
+
+def test_what_a_start_uses_of_libraries_is_written_down(python_image):
+    """The launcher reads it ahead where the image is not in memory."""
+    image = ImageFile(python_image.read_bytes())
+    used = set()
+    for row in image.rows("touched-files"):
+        file = image.section("files")[0] + image.get("TouchedFileRange", "file", row) * image_format().size("MappedFile")
+        path = image.text("MappedFile", "path", file)
+        size = image.get("MappedFile", "size", file)
+        begin, length = (image.get("TouchedFileRange", field, row) for field in ("offset", "size"))
+        assert length > 0 and begin < size and begin % 4096 == length % 4096 == 0
+        used.add(os.path.basename(os.fsdecode(path)))
+    assert "libc.so.6" in used
