@@ -18,7 +18,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 
 import cpus
 import kernels
@@ -140,73 +139,35 @@ def build() -> pathlib.Path:
     return ROOT / "target" / TARGET / "release"
 
 
-def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, seconds: int = SECONDS) -> pathlib.Path:
+def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
     results = ROOT / "target/aarch64" / name
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
-    text = f"cd {shlex.quote(str(ROOT))}\n{script}\n"
-    (results / "body").write_text(text)
+    (results / "body").write_text(f"cd {shlex.quote(str(ROOT))}\n{script}\n")
     (results / "script").write_text(
-        f"mount -t tmpfs tmpfs /tmp; mkdir /dev/pts; mount -t devpts devpts /dev/pts; ln -s /proc/self/fd /dev/fd; hostname aarch64\n"
-        f"bash {results}/body < /dev/null > {results}/out 2>&1; echo $? > {results}/status\n"
+        f"mount -t tmpfs tmpfs /tmp; hostname aarch64\nbash {results}/body < /dev/null > {results}/out 2>&1; echo $? > {results}/status\n"
     )
-    daemon = next((path for path in kernels.VIRTIOFSD if os.path.exists(path)), None)
-    if daemon is None:
-        raise Unavailable("virtiofsd is not installed")
-    socket = FOLDER / f"socket.{os.getpid()}"
-    memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
-    machine = ["-M", "virt", "-accel", "tcg", "-cpu", cpu, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
-    console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{results}/console"]
-    share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
-    share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
-    share += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
+    linux = kernel(suite)
     line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
-    serve = [daemon, f"--socket-path={socket}", "-o", f"source={ROOT}", "-o", "sandbox=chroot", "-o", "cache=auto"]
-    with open(results / "virtiofsd", "wb") as log:
-        share_files = subprocess.Popen(serve, stdout=log, stderr=log)
-    try:
-        for _ in range(100):
-            if socket.exists() or share_files.poll() is not None:
-                break
-            time.sleep(0.1)
-        linux = kernel(suite)
-        boot = ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, COMPILER, MODULES), "-append", line]
-        qemu = [str(word) for word in ("qemu-system-aarch64", *machine, *console, *share, *boot)]
-        done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
-        if done.returncode:
-            raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"it took longer than {seconds} s; see {results}/console and {results}/out") from None
-    finally:
-        share_files.terminate()
-        share_files.wait()
-        socket.unlink(missing_ok=True)
+    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu]
+    emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
+    emulator += ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, COMPILER, MODULES), "-append", line]
+    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, SECONDS)
     if not (results / "status").exists():
-        raise Unavailable(f"the machine has not run the script; see {results}/console")
+        raise Unavailable(f"the machine has not run the script; see {results}/machine.console")
     return results
 
 
-def there(
-    commands: dict[str, tuple[list[str], dict[str, str]]], name: str, suite: str = SUITE, cpu: str = CPU
-) -> dict[str, tuple[int, str]]:
+def there(commands: kernels.Commands, name: str, suite: str = SUITE, cpu: str = CPU) -> dict[str, tuple[int, str]]:
     """Status and output of commands on that machine. `name`: of the folder with its results."""
-    results = ROOT / "target/aarch64" / name
-    lines = []
-    for key, (argv, extra) in commands.items():
-        variables = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", **extra}
-        words = shlex.join(["env", "-i", *(f"{variable}={value}" for variable, value in variables.items()), *argv])
-        lines.append(f"{words} < /dev/null > {results}/{key}.out 2>&1; echo $? > {results}/{key}.status")
-    run_there("\n".join(["mkdir -p /var/images", *lines]), name, suite, cpu)
-    read = {}
-    for key in commands:
-        status = results / f"{key}.status"
-        read[key] = (int(status.read_text()), (results / f"{key}.out").read_text()) if status.exists() else (-1, "it did not end")
-    return read
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+    lines = kernels.script_lines(commands, ROOT / "target/aarch64" / name, environment)
+    return kernels.outcomes_in(run_there("\n".join(["mkdir -p /var/images", *lines]), name, suite, cpu), commands)
 
 
-def frozen_there(programs: list[str], snapboot: pathlib.Path) -> dict[str, tuple[int, str]] | None:
-    """Freeze the programs, thaw them, and compare. Returns what ordinary starts show, or None if anything is not as it should be."""
+def frozen_there(programs: list[str], snapboot: pathlib.Path, tried: kernels.Counted) -> dict[str, tuple[int, str]]:
+    """Freeze the programs, thaw them, and compare. Returns what ordinary starts of those show that could be frozen."""
     commands = {}
     for name in programs:
         command, image = [PROGRAMS[name], str(ROOT / "tools/aarch64" / name)], f"/var/images/{name}"
@@ -214,39 +175,36 @@ def frozen_there(programs: list[str], snapboot: pathlib.Path) -> dict[str, tuple
         commands[f"{name}-freeze"] = ([str(snapboot), "freeze", "-q", "-o", image, "--", *command], {})
         commands[f"{name}-first"] = commands[f"{name}-second"] = ([image, *ARGUMENTS], STRICT)
     commands["level"] = ([str(snapboot), "freeze", "--cpu", "v3", "-o", "/tmp/level", "--", "python3"], {})
-    results, good = there(commands, "frozen"), True
+    outcomes, frozen = there(commands, "frozen"), {}
     for name in programs:
-        ordinary, freeze, first, second = (results[f"{name}-{what}"] for what in ("ordinary", "freeze", "first", "second"))
+        ordinary, freeze, first, second = (outcomes[f"{name}-{what}"] for what in ("ordinary", "freeze", "first", "second"))
         if freeze[0]:
-            print(f"  {name}: cannot be frozen: {freeze[1]}")
-            good = False
-        elif name.startswith("draws"):
+            tried.check(name, False, "", f"cannot be frozen: {freeze[1]}")
+            continue
+        frozen[name] = ordinary
+        if name.startswith("draws"):
             lines = [line for _, text in (ordinary, first, second) for line in text.splitlines()]
             differ = ordinary[0] == first[0] == second[0] == 0 and len(set(lines)) == len(lines) > 0
-            print(f"  {name:34} {'no number twice' if differ else f'THE SAME NUMBERS, or none: {first}, {second}'}", flush=True)
-            good &= differ
+            tried.check(name, differ, "no number twice", f"THE SAME NUMBERS, or none: {first}, {second}")
         else:
-            good &= all([kernels.show(name, first, ordinary), kernels.show(f"{name}, once more", second, ordinary)])
-    refused = results["level"][0] != 0 and "level of x86-64" in results["level"][1]
-    print(f"  {'an image for v3':34} {'refused' if refused else results['level']}", flush=True)
-    return {name: results[f"{name}-ordinary"] for name in programs} if good and refused else None
+            tried.add(name, first, ordinary)
+            tried.add(f"{name}, once more", second, ordinary)
+    status, text = outcomes["level"]
+    tried.check("an image for v3", status != 0 and "level of x86-64" in text, "refused", f"status {status}, {text!r}")
+    return frozen
 
 
-def thawed_elsewhere(expected: dict[str, tuple[int, str]]) -> bool:
-    """Thaw the images under other kernels, and on a CPU that lacks features. Returns whether all is well."""
-    good = True
+def thawed_elsewhere(expected: dict[str, tuple[int, str]], tried: kernels.Counted) -> None:
+    """Thaw the images under other kernels, and on a CPU that lacks features."""
     compared = [name for name in expected if not name.startswith("draws")]
     thaws = {name: ([f"/var/images/{name}", *ARGUMENTS], STRICT) for name in compared}
     for suite in OTHER_KERNELS:
-        for name, result in there(thaws, f"kernel-{suite}", suite).items():
-            good &= kernels.show(f"{name}, kernel of {suite}", result, expected[name])
+        for name, outcome in there(thaws, f"kernel-{suite}", suite).items():
+            tried.add(f"{name}, kernel of {suite}", outcome, expected[name])
     logged = {name: (argv, {"SNAPBOOT_LOG": "1"}) for name, (argv, _) in thaws.items()}
     for name, (status, text) in there(logged, "lesser-cpu", cpu=LESSER_CPU).items():
         is_told = cpus.STALE in text and text.endswith(expected[name][1]) and status == expected[name][0]
-        said = text.partition("\n")[0] if is_told else f"ANOTHER: status {status}, {text!r}"
-        print(f"  {f'{name}, on {LESSER_CPU}':34} {said}", flush=True)
-        good &= is_told
-    return good
+        tried.check(f"{name}, on {LESSER_CPU}", is_told, text.partition("\n")[0], f"ANOTHER: status {status}, {text!r}")
 
 
 def main() -> int:
@@ -264,8 +222,9 @@ def main() -> int:
             results = run_there(" ".join(command), "command")
             print((results / "out").read_text(), end="")
             return int((results / "status").read_text())
-        expected = frozen_there(programs, built / "snapboot")
-        return 0 if expected is not None and thawed_elsewhere(expected) else 1
+        tried = kernels.Counted()
+        thawed_elsewhere(frozen_there(programs, built / "snapboot", tried), tried)
+        return 1 if tried.result["failed"] else 0
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1

@@ -190,32 +190,38 @@ def run_under(name: str, script: pathlib.Path) -> None:
     """Run a shell script under a kernel, with this machine's files as root. Raises Unavailable where that does not work."""
     kernel = KERNELS[name]
     folder = unpacked(kernel.suite)
-    files = initial_files(folder)
+    boot = ["-kernel", kernel_file(folder), "-initrd", initial_files(folder)]
+    boot += ["-append", f"console=ttyS0 quiet panic=-1 SCRIPT={script} {kernel.options}"]
+    emulate(["qemu-system-x86_64", "-M", "q35", "-cpu", kernel.cpu, *boot], FOLDER / name, "/", MEMORY, SECONDS)
+
+
+def emulate(emulator: list, log: pathlib.Path, source: os.PathLike | str, memory: int, seconds: int) -> None:
+    """Run an emulator with these words until its machine is off. The machine has `memory` MiB, and the files below `source`, by virtiofs,
+    under the tag `root`. Its console is written to `log` with `.console`. Raises Unavailable where that does not work, or after `seconds`.
+    """
     daemon = next((path for path in VIRTIOFSD if os.path.exists(path)), None)
     if daemon is None:
         raise Unavailable("virtiofsd is not installed")
     socket = FOLDER / f"socket.{os.getpid()}"
-    memory = f"memory-backend-memfd,id=memory,size={MEMORY}M,share=on"
-    machine = ["-M", "q35", "-accel", "tcg", "-cpu", kernel.cpu, "-smp", str(os.cpu_count()), "-m", str(MEMORY)]
-    console = ["-nodefaults", "-no-reboot", "-display", "none", "-serial", f"file:{FOLDER / name}.console"]
-    share = ["-object", memory, "-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
-    share += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
-    line = f"console=ttyS0 quiet panic=-1 SCRIPT={script} {kernel.options}"
-    with open(FOLDER / f"{name}.virtiofsd", "wb") as log:
-        sandbox = ["-o", "source=/", "-o", "sandbox=chroot", "-o", "cache=auto"]
-        share_files = subprocess.Popen([daemon, f"--socket-path={socket}", *sandbox], stdout=log, stderr=log)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    machine = ["-accel", "tcg", "-smp", os.cpu_count(), "-m", memory, "-nodefaults", "-no-reboot", "-display", "none"]
+    machine += ["-serial", f"file:{log}.console", "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on"]
+    machine += ["-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
+    machine += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
+    serve = [daemon, f"--socket-path={socket}", "-o", f"source={source}", "-o", "sandbox=chroot", "-o", "cache=auto"]
+    with open(f"{log}.virtiofsd", "wb") as told:
+        share_files = subprocess.Popen(serve, stdout=told, stderr=told)
     try:
         for _ in range(100):
             if socket.exists() or share_files.poll() is not None:
                 break
             time.sleep(0.1)
-        boot = ["-kernel", kernel_file(folder), "-initrd", files, "-append", line]
-        qemu = [str(word) for word in ("qemu-system-x86_64", *machine, *console, *share, *boot)]
-        done = subprocess.run(qemu, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        words = [str(word) for word in (*emulator, *machine)]
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
         if done.returncode:
             raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
     except subprocess.TimeoutExpired:
-        raise Unavailable(f"{name} took longer than {SECONDS} s; see {FOLDER / name}.console") from None
+        raise Unavailable(f"it took longer than {seconds} s; see {log}.console") from None
     finally:
         share_files.terminate()
         share_files.wait()
@@ -247,28 +253,41 @@ def here(argv: list[str], **extra: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def there(name: str, commands: dict[str, tuple[list[str], dict[str, str]]]) -> dict[str, tuple[int, str]]:
-    """The same of several commands, under another kernel."""
-    folder = FOLDER / f"{name}.run"
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.iterdir():
-        old.unlink()
-    lines = [f"uname -r > {folder}/release"]
+Commands = dict[str, tuple[list[str], dict[str, str]]]  # by name: the words, and variables besides
+
+
+def script_lines(commands: Commands, folder: pathlib.Path, environment: dict[str, str]) -> list[str]:
+    """The lines of a shell script that runs commands elsewhere, and leaves output and status of each in a folder."""
+    lines = []
     for key, (argv, extra) in commands.items():
-        variables = [f"{variable}={value}" for variable, value in environment(**extra).items()]
+        variables = [f"{variable}={value}" for variable, value in {**environment, **extra}.items()]
         words = shlex.join(["env", "-i", *variables, *argv])
         lines.append(f"{words} < /dev/null > {folder}/{key}.out 2>&1; echo $? > {folder}/{key}.status")
-    script = folder / "script"
-    script.write_text("\n".join(lines) + "\n")
-    run_under(name, script)
-    if not (folder / "release").exists():
-        raise Unavailable(f"{name} did not boot; see {FOLDER / name}.console")
+    return lines
+
+
+def outcomes_in(folder: pathlib.Path, commands: Commands) -> dict[str, tuple[int, str]]:
+    """Status and output of each of the commands of such a script."""
     read = {}
     for key in commands:
         status = folder / f"{key}.status"
         known = status.exists() and status.read_text().strip()
         read[key] = (int(known), (folder / f"{key}.out").read_text()) if known else (-1, "it did not end")
-    return {"release": (0, (folder / "release").read_text().strip()), **read}
+    return read
+
+
+def there(name: str, commands: Commands) -> dict[str, tuple[int, str]]:
+    """The same of several commands, under another kernel."""
+    folder = FOLDER / f"{name}.run"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    script = folder / "script"
+    script.write_text("\n".join([f"uname -r > {folder}/release", *script_lines(commands, folder, environment())]) + "\n")
+    run_under(name, script)
+    if not (folder / "release").exists():
+        raise Unavailable(f"{name} did not boot; see {FOLDER / name}.console")
+    return {"release": (0, (folder / "release").read_text().strip()), **outcomes_in(folder, commands)}
 
 
 class Counted:
@@ -278,9 +297,13 @@ class Counted:
         self.result = {"passed": 0, "failed": []}
 
     def add(self, what: str, got: tuple[int, str], expected: tuple[int, str]) -> None:
-        is_same = got == expected
-        print(f"  {what:34} {'the same' if is_same else f'ANOTHER: status {got[0]}, {got[1]!r}'}", flush=True)
-        if is_same:
+        """Count a result that should be the expected one."""
+        self.check(what, got == expected, "the same", f"ANOTHER: status {got[0]}, {got[1]!r}")
+
+    def check(self, what: str, is_right: bool, right: str, wrong: str) -> None:
+        """Count a result, and print what is said of right or wrong ones."""
+        print(f"  {what:34} {right if is_right else wrong}", flush=True)
+        if is_right:
             self.result["passed"] += 1
         else:
             self.result["failed"].append(what)

@@ -69,14 +69,19 @@ class Finder:
             check_head()
             self.find_spec = run(self._folder, "imports", THAWED_PROGRAM=self.thawed_program)["finder"](self, self._folder, run)
         except Exception as error:
-            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
-                sys.stderr.write("snapboot: no archive: %s (%s)\n" % (error, type(error).__name__))
+            log("no archive", error)
 
     def invalidate_caches(self):
         """See importlib.invalidate_caches."""
         begin_round = getattr(self.find_spec, "invalidate_caches", None)
         if begin_round is not None:
             begin_round()
+
+
+def log(what, error):
+    """Says what there is not, and why, where SNAPBOOT_LOG asks for it."""
+    if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
+        sys.stderr.write("snapboot: %s: %s (%s)\n" % (what, error, type(error).__name__))
 
 
 def check_head():
@@ -132,8 +137,7 @@ def switch_on_here(snapboot):
         try:
             run(folder, "images")["hand_over"](snapboot, folder.rpartition("/")[0])
         except Exception as error:
-            if posix.environ.get(b"SNAPBOOT_LOG", b"") not in (b"", b"0"):
-                sys.stderr.write("snapboot: no image: %s (%s)\n" % (error, type(error).__name__))
+            log("no image", error)
         switch_on(folder)
 
 
