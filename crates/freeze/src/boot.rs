@@ -109,7 +109,7 @@ pub struct UsedPages {
     pub written: BTreeSet<u64>,
     /// Offsets in the image of all used pages.
     pub touched: Vec<u64>,
-    /// Row of the files section and offset in that file, of all pages of mapped files in memory.
+    /// Row of the files section and offset in that file, of all pages of mapped files in memory; a rehearsal alone looks.
     pub of_files: BTreeSet<(u32, u64)>,
 }
 

@@ -3,8 +3,8 @@
 use crate::arch::Architecture;
 use crate::{
     directory_flag, mapping_kind, policy, reserved, settings_flag, trained_kind, Capabilities, CpuLeaf, Descriptor,
-    Directory, Error, FileLookup, Head, HotRange, Input, MappedFile, Mapping, Process, Section, Settings, SignalAction,
-    Tables, TouchedFileRange, TouchedRange, TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
+    Directory, Error, FileLookup, Head, HotRange, Input, Mapping, Process, Section, Settings, SignalAction, Tables,
+    TouchedFileRange, TouchedRange, TrainedStart, NO_FILE, PAGE, RESERVED_END, RESERVED_START,
 };
 
 pub use crate::arch::ADDRESS_END;
@@ -96,9 +96,8 @@ pub fn rows(tables: &Tables<'_>, head: &Head) -> Result<(), Error> {
     for touched in tables.rows::<TouchedRange>(Section::Touched)? {
         in_data_pages("the offset of a touched range", touched.offset, touched.size, head)?;
     }
-    let last_file = tables.rows::<MappedFile>(Section::Files)?.len().saturating_sub(1) as u32;
     for touched in tables.rows::<TouchedFileRange>(Section::TouchedFiles)? {
-        within("the file of a touched range", touched.file, 0, last_file)?;
+        within("the file of a touched range", touched.file, 0, files.saturating_sub(1) as u32)?;
     }
     let mut seen = 0u64;
     for action in tables.rows::<SignalAction>(Section::Signals)? {

@@ -5,6 +5,7 @@
 //! back. Nothing of the program runs, not even hooks; its exit handlers run only in a process that cannot affect others
 //! ([`confined`]). A failed rehearsal costs only the speed-up.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -43,7 +44,10 @@ pub fn rehearse(
         let value = if way.is_confined { "confined" } else { "1" };
         way.command.env_clear().envs(environment.visible().cloned()).env("SNAPBOOT_REHEARSE", value);
         way.command.stderr(Stdio::null());
-        way.run(LIMIT, terminal, |child| used_pages(child, mappings).ok())?.0
+        way.run(LIMIT, terminal, |child| {
+            Some(UsedPages { of_files: pages_of_files(child, mappings).ok()?, ..used_pages(child, mappings).ok()? })
+        })?
+        .0
     });
     rehearsals.next().unwrap_or_default()
 }
@@ -102,27 +106,47 @@ fn wait_for_stop(process: Pid, limit: Duration) -> bool {
     false
 }
 
-/// The pages that a process uses of all mappings that come from the image, and of those of files.
+/// The pages that a process uses of all mappings that come from the image.
 pub fn used_pages(child: &Child, mappings: &[Mapping]) -> io::Result<UsedPages> {
-    let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
     let mut used = UsedPages::default();
-    for row in mappings.iter().filter(|row| [mapping_kind::IMAGE, mapping_kind::FILE].contains(&row.kind)) {
+    look_at_pages(child, mappings, mapping_kind::IMAGE, |row, distance, entry| {
+        if entry & (PRESENT | SWAPPED) != 0 {
+            used.touched.push(row.offset + distance);
+            if entry & FILE_OR_SHARED == 0 {
+                used.written.insert(row.start + distance);
+            }
+        }
+    })?;
+    Ok(used)
+}
+
+/// Row of the files section and offset in that file, of all pages of mapped files that a process has in memory.
+fn pages_of_files(child: &Child, mappings: &[Mapping]) -> io::Result<BTreeSet<(u32, u64)>> {
+    let mut pages = BTreeSet::new();
+    look_at_pages(child, mappings, mapping_kind::FILE, |row, distance, entry| {
+        if entry & PRESENT != 0 {
+            pages.insert((row.file, row.offset + distance));
+        }
+    })?;
+    Ok(pages)
+}
+
+/// Calls `look` for each page of a process' mappings of this kind, with the mapping, the page's distance from its start, and its entry in
+/// the process' pagemap.
+fn look_at_pages(
+    child: &Child,
+    mappings: &[Mapping],
+    kind: u32,
+    mut look: impl FnMut(&Mapping, u64, u64),
+) -> io::Result<()> {
+    let page_map = File::open(format!("/proc/{}/pagemap", child.id()))?;
+    for row in mappings.iter().filter(|row| row.kind == kind) {
         let mut entries = vec![0; ((row.end - row.start) / PAGE) as usize * 8];
         page_map.read_exact_at(&mut entries, row.start / PAGE * 8)?;
         for (index, entry) in entries.chunks_exact(8).enumerate() {
             let entry = u64::from_le_bytes(entry.try_into().expect("eight bytes"));
-            let distance = index as u64 * PAGE;
-            if row.kind == mapping_kind::FILE {
-                if entry & PRESENT != 0 {
-                    used.of_files.insert((row.file, row.offset + distance));
-                }
-            } else if entry & (PRESENT | SWAPPED) != 0 {
-                used.touched.push(row.offset + distance);
-                if entry & FILE_OR_SHARED == 0 {
-                    used.written.insert(row.start + distance);
-                }
-            }
+            look(row, index as u64 * PAGE, entry);
         }
     }
-    Ok(used)
+    Ok(())
 }

@@ -97,16 +97,17 @@ fn joined(mut pages: Vec<u64>) -> Vec<TouchedRange> {
 
 /// Joins pages of files, given by row of the files section and offset, to ranges.
 pub fn ranges_of_files(pages: &BTreeSet<(u32, u64)>) -> Vec<TouchedFileRange> {
-    let mut ranges: Vec<TouchedFileRange> = Vec::new();
-    for &(file, offset) in pages {
-        match ranges.last_mut() {
-            Some(last) if last.file == file && offset - (last.offset + last.size) <= GAP => {
-                last.size = offset + PAGE - last.offset;
-            }
-            _ => ranges.push(TouchedFileRange { offset, size: PAGE, file, reserved: 0 }),
-        }
-    }
-    ranges
+    let pages: Vec<_> = pages.iter().copied().collect();
+    let ranges_of_one = |pages: &[(u32, u64)]| {
+        let file = pages[0].0;
+        joined(pages.iter().map(|(_, offset)| *offset).collect()).into_iter().map(move |range| TouchedFileRange {
+            offset: range.offset,
+            size: range.size,
+            file,
+            reserved: 0,
+        })
+    };
+    pages.chunk_by(|one, next| one.0 == next.0).flat_map(ranges_of_one).collect()
 }
 
 #[cfg(test)]
@@ -151,5 +152,13 @@ mod tests {
         let pages = vec![0, 3 * GAP, GAP / 2];
         let joined: Vec<_> = joined(pages).iter().map(|range| (range.offset, range.size)).collect();
         assert_eq!(joined, [(0, GAP / 2 + PAGE), (3 * GAP, PAGE)]);
+    }
+
+    #[test]
+    fn near_pages_of_a_file_are_one_range() {
+        let pages = [(0, 0), (0, PAGE), (0, 3 * PAGE), (0, 64 * PAGE), (2, 65 * PAGE)];
+        let ranges = ranges_of_files(&pages.into());
+        let seen: Vec<_> = ranges.iter().map(|range| (range.file, range.offset / PAGE, range.size / PAGE)).collect();
+        assert_eq!(seen, [(0, 0, 4), (0, 64, 1), (2, 65, 1)]);
     }
 }
