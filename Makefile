@@ -15,7 +15,7 @@
 #   make kernels    images of this kernel under other ones, emulated, and the other way round (KERNELS=sid: some)
 #   make runtimes   the behaviour table, CPython's and Ruby's own tests and the archive's cases on the runtimes of other Debians (SYSTEMS=sid: some)
 #   make cpus       images for levels of CPUs on a dozen models, emulated (MODELS='EPYC Haswell': some)
-#   make packages   a wheel and a gem in target/packages, each with everything in it
+#   make packages   a wheel and a gem in target/packages, each with everything in it (ARCHITECTURE=aarch64: for that one)
 #   make uniqueness ten thousand thaws, no random value twice
 #   make staleness  a thousand changes, no stale start
 #   make faults     500 starts beside killed builders, full disks, removed and read-only stores: all right, and images are made again
@@ -125,8 +125,10 @@ strangers: build
 fuzz: toolchain
 	tools/fuzz.sh $(CASES) $(SECONDS)
 
-# What is linked against the C library dynamically: by default against this machine's.
-LINKED ?= target/release
+# What is installed, by default for this machine's architecture; and of it what is linked against the C library dynamically, by default against
+# this machine's.
+BUILT ?= target/release
+LINKED ?= $(BUILT)
 library := $(abspath $(DESTDIR)$(PREFIX))/libexec/snapboot
 share := $(abspath $(DESTDIR)$(PREFIX))/share
 
@@ -134,8 +136,8 @@ install: build install-built
 	$(PYTHON) tools/compiled.py $(library)/python
 
 install-built:
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin target/release/snapboot
-	install -D -m 755 -t $(library) target/release/snapboot-launcher target/release/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/snapboot
+	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
 	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	target/release/snapboot manual $(share)/man/man1
 	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot
@@ -152,9 +154,9 @@ containers: build
 	$(PYTHON) bench/container_starts.py
 	$(PYTHON) bench/report.py --write
 
-# A wheel and a gem, each with everything in it, in target/packages.
+# A wheel and a gem, each with everything in it, in target/packages (ARCHITECTURE=aarch64: for that one).
 packages: build
-	$(PYTHON) tools/packages.py
+	$(PYTHON) tools/packages.py $(if $(ARCHITECTURE),--architecture $(ARCHITECTURE))
 
 clean:
 	rm -rf target .work

@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import pathlib
+import platform
 import socket
 import subprocess
 import sys
@@ -32,6 +33,7 @@ import plans  # noqa: E402
 import podman as engine  # noqa: E402
 import run  # noqa: E402
 import workloads  # noqa: E402
+from architectures import ARCHITECTURES  # noqa: E402
 
 BASE = "snapboot-base"
 CACHE = pathlib.Path("/proc/sys/vm/drop_caches")
@@ -141,8 +143,7 @@ def wait_for(answers: Callable[[], bool], server: subprocess.Popen, log) -> None
 
 def built_wheel() -> pathlib.Path:
     """The wheel of this build."""
-    packages.link(quick=False)
-    packages.wheel(packages.PACKAGES)
+    packages.make(["wheel"], ARCHITECTURES[platform.machine()], packages.PACKAGES)
     return max(packages.PACKAGES.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 

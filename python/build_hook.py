@@ -1,9 +1,12 @@
 """What a wheel with compiled parts has to say of itself: whom it is for. No extension module is in it, so any CPython will do."""
 
+import os
+import platform
+
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# Equal to GLIBC in tools/packages.py, which has the parts linked against that version; a test compares them.
-TAG = "py3-none-manylinux_2_28_x86_64"
+# Equal to GLIBC in tools/packages.py, which has the parts linked against that version and names the architecture; a test compares them.
+TAG = "py3-none-manylinux_2_28_" + os.environ.get("SNAPBOOT_ARCHITECTURE", platform.machine())
 
 
 class Platform(BuildHookInterface):

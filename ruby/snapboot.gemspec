@@ -19,7 +19,7 @@ Gem::Specification.new do |spec|
   spec.require_paths = [library]
   spec.files = Dir.glob("{LICENSE*,README.md,lib/**/*.rb}", base: __dir__)
   if whole
-    spec.platform = "x86_64-linux"
+    spec.platform = "#{ENV.fetch("SNAPBOOT_ARCHITECTURE")}-linux" # by tools/packages.py
     spec.files += Dir.glob("{bin,exe,libexec,share}/**/*", base: __dir__).select { |name| File.file?("#{__dir__}/#{name}") }
     spec.bindir = "exe"
     spec.executables = ["snapboot"]

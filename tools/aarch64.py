@@ -5,10 +5,10 @@
     tools/aarch64.py behaves.rb   some of them
     tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
 
-Snapboot is compiled here for that architecture; Rust's standard library for it comes from rustup, compiler and linker for C from
-Debian. The packages of the other Debian are unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw
-what an ordinary start prints there, under the same kernel and under others, and draw other random numbers. On a CPU with fewer
-features it must start the ordinary way, and name one that is missing. Results lie in target/aarch64.
+Wheel and gem are built here for that architecture (tools/architectures.py) and installed there. The packages of the other Debian are
+unpacked in .work/aarch64, never installed. What is frozen there must print in each thaw what an ordinary start prints there, under the
+same kernel and under others, and draw other random numbers. On a CPU with fewer features it must start the ordinary way, and name one
+that is missing. Results lie in target/aarch64, and in the README's table (tools/platforms.py).
 """
 
 import argparse
@@ -21,15 +21,19 @@ import sys
 
 import cpus
 import kernels
+import packages
+import platforms
 import workloads
+from architectures import ARCHITECTURES
 from workloads import Unavailable
 
 ROOT = kernels.ROOT
 FOLDER = workloads.WORK / "aarch64"
 SYSTEM = FOLDER / "system"
 SUITE = "trixie"
-TARGET = "aarch64-unknown-linux-gnu"
-COMPILER = "aarch64-linux-gnu-gcc"
+ARCHITECTURE = ARCHITECTURES["aarch64"]
+PACKAGES_FOLDER = ROOT / "target/aarch64/packages"
+SNAPBOOT = pathlib.Path("/var/venv/bin/snapboot")  # on that machine
 SECONDS = 7200  # the CPU is emulated
 MEMORY = 3072  # MiB
 # For its disk, where they are not built into the kernel; in the order in which they need each other.
@@ -120,25 +124,6 @@ def make_disk() -> None:
     workloads.run(["mke2fs", "-q", "-t", "ext4", "-d", SYSTEM, disk])
 
 
-def build() -> pathlib.Path:
-    """Compile Snapboot for aarch64. Returns the folder with the command and its parts."""
-    if not shutil.which(COMPILER):
-        workloads.install_debian_packages(("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"))
-    library = subprocess.run(["rustc", "--print", "target-libdir", "--target", TARGET], cwd=ROOT, capture_output=True, text=True)
-    if library.returncode or not pathlib.Path(library.stdout.strip()).is_dir():
-        workloads.run(["rustup", "target", "add", TARGET], cwd=ROOT)
-    name = TARGET.replace("-", "_")
-    variables = {
-        f"CARGO_TARGET_{name.upper()}_LINKER": COMPILER,
-        f"CC_{name}": COMPILER,
-        f"AR_{name}": COMPILER.replace("gcc", "ar"),
-    }
-    cargo = ["cargo", "build", "--release", "--workspace", "--exclude", "snapboot-rust-facts", "--target", TARGET]
-    if subprocess.run(cargo, cwd=ROOT, env={**os.environ, **variables}).returncode:
-        raise Unavailable(f"Snapboot cannot be compiled for {TARGET}")
-    return ROOT / "target" / TARGET / "release"
-
-
 def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
     results = ROOT / "target/aarch64" / name
@@ -152,7 +137,7 @@ def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pat
     line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
     emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu]
     emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
-    emulator += ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, COMPILER, MODULES), "-append", line]
+    emulator += ["-kernel", kernels.kernel_file(linux), "-initrd", kernels.initial_files(linux, ARCHITECTURE.compiler, MODULES), "-append", line]
     kernels.emulate(emulator, results / "machine", ROOT, MEMORY, SECONDS)
     if not (results / "status").exists():
         raise Unavailable(f"the machine has not run the script; see {results}/machine.console")
@@ -166,15 +151,26 @@ def there(commands: kernels.Commands, name: str, suite: str = SUITE, cpu: str = 
     return kernels.outcomes_in(run_there("\n".join(["mkdir -p /var/images", *lines]), name, suite, cpu), commands)
 
 
-def frozen_there(programs: list[str], snapboot: pathlib.Path, tried: kernels.Counted) -> dict[str, tuple[int, str]]:
+def installed_there(tried: kernels.Counted) -> None:
+    """Install wheel and gem on that machine."""
+    wheel, gem = (next(PACKAGES_FOLDER.glob(pattern)) for pattern in ("*.whl", "*.gem"))
+    venv, gems = SNAPBOOT.parent.parent, "/var/gems"
+    pip = f"python3 -m venv {venv} && {venv}/bin/pip -q install --no-index {wheel} && {SNAPBOOT} --version"
+    install = f"gem install -q --local --install-dir {gems} {gem} && GEM_HOME={gems} {gems}/bin/snapboot --version"
+    commands = {"the wheel": (["sh", "-c", pip], {}), "the gem": (["sh", "-c", install], {})}
+    for name, (status, text) in there(commands, "installed").items():
+        tried.check(name, status == 0 and "\nsnapboot " in f"\n{text}", "installed", f"status {status}, {text!r}")
+
+
+def frozen_there(programs: list[str], tried: kernels.Counted) -> dict[str, tuple[int, str]]:
     """Freeze the programs, thaw them, and compare. Returns what ordinary starts of those show that could be frozen."""
     commands = {}
     for name in programs:
         command, image = [PROGRAMS[name], str(ROOT / "tools/aarch64" / name)], f"/var/images/{name}"
         commands[f"{name}-ordinary"] = ([*command, *ARGUMENTS], {})
-        commands[f"{name}-freeze"] = ([str(snapboot), "freeze", "-q", "-o", image, "--", *command], {})
+        commands[f"{name}-freeze"] = ([str(SNAPBOOT), "freeze", "-q", "-o", image, "--", *command], {})
         commands[f"{name}-first"] = commands[f"{name}-second"] = ([image, *ARGUMENTS], STRICT)
-    commands["level"] = ([str(snapboot), "freeze", "--cpu", "v3", "-o", "/tmp/level", "--", "python3"], {})
+    commands["level"] = ([str(SNAPBOOT), "freeze", "--cpu", "v3", "-o", "/tmp/level", "--", "python3"], {})
     outcomes, frozen = there(commands, "frozen"), {}
     for name in programs:
         ordinary, freeze, first, second = (outcomes[f"{name}-{what}"] for what in ("ordinary", "freeze", "first", "second"))
@@ -217,17 +213,20 @@ def main() -> int:
     try:
         workloads.install_debian_packages(("qemu-system-arm",))
         unpacked()
-        built = build()
+        packages.make(list(packages.KINDS), ARCHITECTURE, PACKAGES_FOLDER)
         if command:
             results = run_there(" ".join(command), "command")
             print((results / "out").read_text(), end="")
             return int((results / "status").read_text())
         tried = kernels.Counted()
-        thawed_elsewhere(frozen_there(programs, built / "snapboot", tried), tried)
-        return 1 if tried.result["failed"] else 0
+        installed_there(tried)
+        thawed_elsewhere(frozen_there(programs, tried), tried)
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1
+    platforms.store("architecture", "aarch64", "aarch64, three kernels and two CPUs", {"programs": tried.result})
+    platforms.write()
+    return 1 if tried.result["failed"] else 0
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
     tools/platforms.py --write    write the table from the stored results
 
-tools/kernels.py and tools/cpus.py store theirs here.
+tools/kernels.py, tools/cpus.py and tools/aarch64.py store theirs here.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench/results/platforms.json"
 README = ROOT / "README.md"
 # The kinds of platforms, in the table's order, and what makes them.
-KINDS = {"kernel": "make kernels", "cpu": "make cpus"}
+KINDS = {"kernel": "make kernels", "cpu": "make cpus", "architecture": "make test-aarch64"}
 PARTS = {"programs": "programs, each way", "behaviour": "behaviour, a part"}
 
 

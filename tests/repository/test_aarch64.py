@@ -1,7 +1,5 @@
 """tools/aarch64.py, with a machine that only pretends to run commands."""
 
-import pathlib
-
 import aarch64
 import cpus
 import kernels
@@ -13,6 +11,8 @@ def outcome_of(name, cpu, broken):
     program, _, what = name.rpartition("-")
     if name == broken:
         return 1, "broken"
+    if name.startswith("the "):
+        return 0, "snapboot 0.1.0\n"
     if name == "level":
         return 2, "--cpu v3 is a level of x86-64"
     if what == "freeze":
@@ -22,8 +22,11 @@ def outcome_of(name, cpu, broken):
     return (3, f"snapboot: {cpus.STALE}: atomics\nshown\n") if cpu == aarch64.LESSER_CPU else (3, "shown\n")
 
 
-@pytest.mark.parametrize("broken", ["", "behaves.py-freeze", "behaves.rb-second", "draws.py-first", "level", "behaves.py"])
-def test_all_is_tried_and_what_is_wrong_is_counted(broken, monkeypatch, capsys):
+@pytest.mark.parametrize("broken", ["", "the wheel", "behaves.py-freeze", "behaves.rb-second", "draws.py-first", "level", "behaves.py"])
+def test_all_is_tried_and_what_is_wrong_is_counted(broken, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(aarch64, "PACKAGES_FOLDER", tmp_path)
+    for name in ("snapboot.whl", "snapboot.gem"):
+        (tmp_path / name).touch()
     places = []
 
     def there(commands, name, suite=aarch64.SUITE, cpu=aarch64.CPU):
@@ -32,7 +35,8 @@ def test_all_is_tried_and_what_is_wrong_is_counted(broken, monkeypatch, capsys):
 
     monkeypatch.setattr(aarch64, "there", there)
     tried = kernels.Counted()
-    aarch64.thawed_elsewhere(aarch64.frozen_there(list(aarch64.PROGRAMS), pathlib.Path("snapboot"), tried), tried)
-    assert places == ["frozen", "kernel-bookworm", "kernel-sid", "lesser-cpu"]
+    aarch64.installed_there(tried)
+    aarch64.thawed_elsewhere(aarch64.frozen_there(list(aarch64.PROGRAMS), tried), tried)
+    assert places == ["installed", "frozen", "kernel-bookworm", "kernel-sid", "lesser-cpu"]
     assert bool(tried.result["failed"]) == bool(broken), tried.result
     assert tried.result["passed"] > 0 and (not broken or capsys.readouterr().out)

@@ -397,7 +397,9 @@ impl Pipeline<'_> {
         self.progress.step(&Step::Inputs);
         let known = boot.report.reads.guards.iter().map(OsString::from);
         let guards = request.guards.iter().chain(&boot.report.guards).chain(&freeze.recipe.guards).cloned();
-        let guards: Vec<OsString> = guards.chain(known).collect();
+        // What a function finds on its first call, the arguments decide; so an image that begins there has those of its command alone.
+        let any = request.at.iter().map(|_| OsString::from("*"));
+        let guards: Vec<OsString> = guards.chain(known).chain(any).collect();
         let bytecode = environment.value("PYTHONPYCACHEPREFIX");
         let ignored = Ignored::new(&program.output, request.installation.own_files(), bytecode);
         boot.report.reads.facts.extend(attributes::bound_to(&boot.report.repeated, &boot.accesses.set));

@@ -20,6 +20,8 @@ pub struct FreezeRequest {
     pub output: Option<PathBuf>,
     /// Modules or features to load before the freeze point, none of them empty.
     pub preloads: Vec<String>,
+    /// The function of the program where it is frozen, as `--at` names it; right before the main part if there is none.
+    pub at: Option<String>,
     /// Whether a framework's recipe adds preloads, if there are none.
     pub recipes: bool,
     /// The training runs.
@@ -58,6 +60,7 @@ impl FreezeRequest {
             command,
             output: Some(output),
             preloads: Vec::new(),
+            at: None,
             recipes: true,
             training: Training::Default,
             environment: Vec::new(),

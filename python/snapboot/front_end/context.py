@@ -60,6 +60,7 @@ class Context:
         if self.path_entry is not None:
             sys.path.insert(0, self.path_entry)
         self.python_path = PythonPath(self.path_entry)
+        self.own_arguments = list(main.argv)
         self._set_arguments(main, request.argv)
         return main
 
@@ -117,6 +118,8 @@ class Context:
         main = parse(arguments[self.request.main_index :])
         if main is None:
             raise Fallback("these options need an ordinary start of the interpreter")
+        if self.request.at is not None and main.argv != self.own_arguments:
+            raise Fallback("the image was frozen at %s, and the program was called by another name" % self.request.at)
         if self.known_name is not None and main.argv[0] != self.known_name:
             raise Fallback("the program has read the name that it was called by, and this start uses another name")
         if self.umask is not None:
@@ -136,7 +139,8 @@ class Context:
             self._renew_user_site()
         if self.prepared is None:  # or else the script is the same
             self._renew_path(main)
-        self._set_arguments(main, arguments)
+        if self.request.at is None:  # or else they are the same, and the program may have changed them
+            self._set_arguments(main, arguments)
         if self.spans is not None:
             self.spans.step("context", "standard streams")
         try:

@@ -20,6 +20,8 @@ class Early:
 
     def __init__(self, reads, request, recipes):
         self.reads = reads
+        # Whether a thaw has the same arguments and the same main module, or falls back.
+        self.is_bound = request.at is not None
         # Of these a thaw has the same first argument and the same main module, or falls back.
         self.is_fixed = request.main in ("script", "code")
         # Whether the program knows by which name the main part was called.
@@ -30,7 +32,8 @@ class Early:
         self.recipes = recipes
         # Parts of the lists that the program has made: each with the name of the list and the slices that lead there.
         self.parts = []
-        self._lists = {name: self._watch_list(name) for name in ("argv", "orig_argv") if hasattr(sys, name)}
+        lists = () if self.is_bound else ("argv", "orig_argv")
+        self._lists = {name: self._watch_list(name) for name in lists if hasattr(sys, name)}
         self._streams = [(stream, self._watch_stream(stream, of)) for of, stream in _streams()]
         names = sys.modules["os"].__dict__ if "os" in sys.modules else {}
         for name, note in (
@@ -44,7 +47,9 @@ class Early:
                 reads.watch(names, name, note)
 
     def watch_main(self):
-        """From here on the `__main__` of the moment is watched."""
+        """From here on the `__main__` of the moment is watched, if it counts."""
+        if self.is_bound:
+            return
         main = sys.modules["__main__"]
         main.__class__ = type("module", (ModuleType,), {"__getattribute__": self._watched_attribute()})
 

@@ -57,6 +57,7 @@ class Freeze:
         self.mute = Mute(self.request.boot_only)
         self.front_end = hooks.FrontEnd(self._freeze_point, self.recipes)
         self.running = False
+        self.at = None  # the FreezeAt of a request with `at`
         self.watching = None, None  # the program's trace and profile functions
         self.early = None
         self.settings_reads = None
@@ -111,14 +112,18 @@ class Freeze:
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
-            if source is None or b"freeze_point" not in encode(source):
+            self.running = self.request.at is not None or source is not None and b"freeze_point" in encode(source)
+            if not self.running:
                 self._load_learnt(source)
         except (preload.UnknownPreload, preload.NoMainPart) as error:
             self._end(USER_MISTAKE, str(error))
         except BaseException as error:
             self._raised(error)
-        if source is not None and b"freeze_point" in encode(source):
-            self.running = True
+        if self.running:
+            if self.request.at is not None:
+                from .freeze_at import FreezeAt  # see above
+
+                self.at = FreezeAt(self.request.at, self._freeze_point)
             self._start(main, self._never_reached)
         else:
             for hook in ("before_freeze", *self.recipes.hooks_before()):
@@ -335,14 +340,18 @@ class Freeze:
         trampoline.Trampoline(call, leave)
         if self.watching != (None, None):
             _watch(*self.watching)
+        if self.at is not None:
+            self.at.begin()
 
     def _never_reached(self, holder):
         """Called when the main part has ended: expected in the thawed process; while freezing, it ended before its freeze point."""
         if self.front_end.state == "thawed":
             return self.exit.leave(holder)
         error = holder.pop()
+        if self.at is not None and (error is None or isinstance(error, SystemExit)):
+            self._end(USER_MISTAKE, self.at.never_reached())
         if error is not None:
-            self._raised(error, "the program ended before it came to snapboot.freeze_point()")
+            self._raised(error, "the program ended before it came to %s" % (self.request.at or "snapboot.freeze_point()"))
         self._end(
             USER_MISTAKE,
             "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected the program to make "
@@ -382,7 +391,7 @@ class Freeze:
                 self.recipes.end(self.report)
                 self.early.stop(self.report)
                 self.context.learn(self.early)
-                if self.context.title.shows_arguments():
+                if self.context.title.shows_arguments() and self.at is None:
                     self.reads.early("its command line (getproctitle)", None)
                 if self.early.knows_name:
                     self.report.add("compared", "the name of the script, as it is given")

@@ -14,6 +14,8 @@ class Request:
     names of variables that the boot or its libraries see, though the user has not set them. origins: whether to record where descriptors
     are opened.
 
+    at: the function at which to freeze, as MODULE:FUNCTION, or None.
+
     learnt: the file of each module that training runs have loaded, by name, in that order. always: the modules that all of these runs have
     loaded. warm_up: their one-time work, see recipes.py. patterns: the regular expressions that they have compiled, see patterns.py.
     changed: names of variables (bytes) that the program set in these runs.
@@ -49,6 +51,7 @@ class Request:
         self.main_index = int(fields["main_index"][0])
         self.script = fields.get("script", [None])[0]
         self.preload = fields.get("preload", [])
+        self.at = fields.get("at", [None])[0]
         self.boot_only = fields.get("boot_only", [])
         self.learnt = dict(records("learnt"))
         self.always = set(fields.get("always", []))

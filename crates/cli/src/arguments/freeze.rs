@@ -82,6 +82,13 @@ pub struct Freeze {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub preload: Vec<String>,
 
+    /// Freeze where COMMAND first calls a function, and not right before its main part: `MODULE:FUNCTION` of Python
+    /// (`gunicorn.arbiter:Arbiter.start`), `Class#method` or `Class.method` of Ruby (`Puma::Binder#parse`). For a server, that is
+    /// where it has loaded the application and not yet opened a socket. COMMAND runs up to there, in its main thread. The image is for its
+    /// arguments alone: with any others COMMAND runs the ordinary way.
+    #[arg(long, value_name = "FUNCTION", conflicts_with = "train")]
+    pub at: Option<String>,
+
     /// Run COMMAND with ARGS, taken apart as a shell does, and load into the image what that run loads. May be given more than
     /// once. Each run is made two or three times, the last time from the new image, which must print the same. Modules that read or
     /// change what belongs to one start are left to each start, and named. Default: `--version` and `--help` for an installed tool

@@ -14,11 +14,12 @@ class Early
   LIBRARY = %r{\A.*/lib/}
 
   # +reads+: whom it tells. +stand_in+: what stands for the main script, and whose name is $0 then, or nil. +own_directory+:
-  # that of the front end.
-  def initialize(reads, stand_in, own_directory)
+  # that of the front end. +starts_alike+: whether each thaw has the boot's command line, and goes on in its main script.
+  def initialize(reads, stand_in, own_directory, starts_alike: false)
     @reads = reads
     @stand_in = stand_in && File.basename(stand_in, ".rb")
     @own = own_directory
+    @starts_alike = starts_alike
     @undo = []
     @umask = File.umask
     @features = $LOADED_FEATURES.size
@@ -27,8 +28,10 @@ class Early
   # Starts noting.
   def watch
     @known = names
-    watch_arguments
     STREAMS.each_with_index { |stream, of| watch_stream(stream, of) }
+    return if @starts_alike
+
+    watch_arguments
     watch_callers
   end
 

@@ -55,6 +55,7 @@ class FreezeRun
     @search_path = SearchPath.new(@request)
     @exit = Exit.new(@features.first)
     prepare_load_report
+    prepare_place
     Process.instance_variable_set(:@__snapboot__, self)
     at_exit { at_end }
     check_syntax
@@ -77,7 +78,7 @@ class FreezeRun
     @waiting = false
     @is_called = true
     freeze
-    @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
+    @at ? @at.check(@context) : @context.renew_arguments(CommandLine.new(@context.main_words).arguments)
     after_thaw
     nil
   end
@@ -95,6 +96,13 @@ class FreezeRun
 
     @load_file.call("boot_archive")
     @archive = BootArchive.new(@request, @load_report)
+  end
+
+  def prepare_place
+    return if @request.value("at").nil?
+
+    @load_file.call("freeze_at")
+    @at = FreezeAt.new(@request)
   end
 
   def check_runtime
@@ -165,7 +173,7 @@ class FreezeRun
     @report.reads = @reads = Reads.new(@directory, @environment)
     @reads.attributes = @attributes
     @reads.terminal = @request.list("terminal").map(&:to_i) unless @request.list("binds_terminal").empty?
-    @reads.watch(@request.main == :script ? nil : $0)
+    @reads.watch(@request.main == :script || @at ? nil : $0, starts_alike: @at)
     @origins = Origins.new(@directory, @request, @attributes) if @request.value("origins") == "1"
     @origins&.watch
     @evidence.watch(values)
@@ -179,7 +187,7 @@ class FreezeRun
     Preload.new(@request.list("preload"), @report, @directory).run
     @report.check_attributes
     Recipes.load_main(@request.value("script").to_s)
-    @waiting = @request.main == :script && @request.main_source.include?("freeze_point")
+    @waiting = @at&.begin { freeze_point } || (@request.main == :script && @request.main_source.include?("freeze_point"))
     load_learnt unless @waiting
     @report.add("left", "") if $LOADED_FEATURES.size == own && left_to_script?
     @report.add("warning", DEAD_HOOK) if !@waiting && @request.main_source.include?("before_freeze")
@@ -368,7 +376,7 @@ class FreezeRun
     after_thaw
     apply_options(options) if options
     guard { @settings.put_back_before_main } if @script
-    return_until_main
+    @attributes.start_main_in(@started_in, @directory)
   end
 
   def take_script
@@ -442,31 +450,9 @@ class FreezeRun
 
   # Repeats the boot's changes to the kernel's attributes of this process, before the program sees them.
   def repeat_attributes
-    @started_in = current_directory
+    @started_in = @attributes.current_directory
     name = @attributes.repeat
     @context.fall_back("this start cannot change its #{name} as the program did when it was frozen") if name
-  end
-
-  # If the boot went to another directory, Ruby still looks for the script relative to the original one. So this process goes
-  # back there until the first line of the main part runs.
-  def return_until_main
-    own = current_directory
-    return if @started_in.nil? || own == @started_in
-
-    Dir.chdir(@started_in)
-    trace = TracePoint.new(:line) do |event|
-      next if event.path.start_with?(@directory, "<internal:") || Thread.current != Thread.main
-
-      trace.disable
-      Dir.chdir(own)
-    end
-    trace.enable
-  end
-
-  def current_directory
-    Dir.pwd
-  rescue SystemCallError
-    nil # the directory is gone
   end
 
   def run_hooks(kind)
@@ -490,7 +476,9 @@ class FreezeRun
     return if error && !error.is_a?(SystemExit) # Ruby shows it
 
     @report.user_mistake(
-      if @waiting
+      if @at
+        @at.never_reached
+      elsif @waiting
         "the main script mentions freeze_point, but ended without reaching Snapboot.freeze_point."
       else
         "the main script was never parsed: is it empty?"

@@ -29,6 +29,30 @@ class ProcessAttributes
     name[1..] unless name.empty?
   end
 
+  # Returns the current directory; nil if it is gone.
+  def current_directory
+    Dir.pwd
+  rescue SystemCallError
+    nil
+  end
+
+  # If the boot went to another directory, Ruby still looks for the script relative to the one that the start was in: the
+  # process goes back there (+started_in+, or nil) until the first line of the main part runs. +own_directory+: that of the
+  # front end, whose lines do not count.
+  def start_main_in(started_in, own_directory)
+    own = current_directory
+    return if started_in.nil? || own == started_in
+
+    Dir.chdir(started_in)
+    trace = TracePoint.new(:line) do |event|
+      next if event.path.start_with?(own_directory, "<internal:") || Thread.current != Thread.main
+
+      trace.disable
+      Dir.chdir(own)
+    end
+    trace.enable
+  end
+
   private
 
   def all(word)

@@ -58,14 +58,14 @@ class Reads
   # The ProcessAttributes.
   attr_accessor :attributes
 
-  # Starts recording. +stand_in+: see Early.
-  def watch(stand_in = nil)
+  # Starts recording. +stand_in+ and +starts_alike+: see Early.
+  def watch(stand_in = nil, starts_alike: false)
     ENV.singleton_methods(false).each { |name| watch_variables(name) }
     FACTS.each do |object, names, fact|
       names.each { |name| watch_method(object, name) { read_fact(fact) } }
     end
     watch_method(Process, :ppid) { early("the pid of its parent process") }
-    @per_start = Early.new(self, stand_in, @own)
+    @per_start = Early.new(self, stand_in, @own, starts_alike: starts_alike)
     @per_start.watch
     self.class.phase(Channel::OF_PROGRAM)
   end
