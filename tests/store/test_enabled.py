@@ -1,5 +1,5 @@
-"""`snapboot enable`: what the Python of an environment starts has images of the store, made after the second start. Nothing that a program
-can ask tells that it was handed over, and no start is handed over twice."""
+"""`snapboot enable`: what the Python of an environment starts, or a Ruby, has images of the store, made after the second start. Nothing that a
+program can ask tells that it was handed over, and no start is handed over twice."""
 
 import os
 import pathlib
@@ -7,9 +7,11 @@ import shutil
 import subprocess
 
 import pytest
-from common import support
+from common import languages, support
 
 from .stores import Store
+
+pytestmark = pytest.mark.sample(13, whole=True)
 
 PROGRAM = """\
 import json, os, signal, sys
@@ -24,28 +26,47 @@ def main():
 if __name__ == '__main__':
     main()
 """
-EXAMPLE = PROGRAM.format(loaded="")
+RUBY_PROGRAM = """\
+require "json"
+{loaded}
+names = ENV.keys.grep(/\\A(SNAPBOOT_|RUBY|GEM)/) - ["SNAPBOOT_STORE"]
+words = File.binread("/proc/self/cmdline").split("\\0")
+puts JSON.generate([ARGV, $0, __FILE__, words, names, $LOAD_PATH, Dir.pwd, Object.constants.include?(:HandOver), STDIN.read])
+p trap("PIPE", "DEFAULT"), Thread.list.size, Dir.children("/proc/self/fd").size, ENV.keys.grep_v(/\\ASNAPBOOT/).size
+exit 3
+"""
 
 
 class Environment(Store):
-    """A virtual environment, and the store of its starts."""
+    """An enabled interpreter, and the store of its starts. Has `directory`, what `snapboot enable` gets; `interpreter`; `file`, what enabling
+    adds; `template`, of a program that needs `loaded`; `program`, such a program; `main`, the words that start it."""
 
     def __init__(self, folder):
         super().__init__(folder)
         self.env["PARENT"] = str(os.getpid())
-        self.venv = folder / "venv"
-        subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", self.venv], check=True)
-        self.python = self.venv / "bin/python"
-        self.program = folder / "main.py"
-        self.program.write_text(EXAMPLE)
-        (self.packages,) = self.venv.glob("lib/python3.*/site-packages")
+
+    def write(self, ending, loaded=""):
+        """Writes the program."""
+        self.program = self.folder / f"main{ending}"
+        self.program.write_text(self.template.format(loaded=loaded))
+        self.main = [self.program.name]
+
+    def inside(self, argv):
+        """The argv that runs another one where the interpreter is enabled."""
+        return argv
 
     def start(self, *words, **variables):
-        """A start of the environment's Python. Returns what it showed, and whether an image was thawed for it."""
+        """A start of the interpreter. Returns what it showed, and whether an image was thawed for it."""
         more = {"SNAPBOOT_STATE": str(self.folder / "state"), **variables}
         before = self.thawed()
-        done = support.run([self.python, *words], env={**self.env, **more}, cwd=self.folder, input=b"given\n", log=False)
+        argv = self.inside([self.interpreter, *words])
+        done = support.run(argv, env={**self.env, **more}, cwd=self.folder, input=b"given\n", log=False)
         return (done.status, done.out, done.err), self.thawed() > before
+
+    def switch(self, word):
+        """`snapboot enable`, or another word."""
+        done = support.run(self.inside([str(support.SNAPBOOT), word, "-q", str(self.directory)]), env=self.env, log=False)
+        assert done.status == 0, done
 
     def thawed(self):
         """How many starts have thawed."""
@@ -61,59 +82,130 @@ class Environment(Store):
         return ordinary
 
 
-@pytest.fixture
-def environment(tmp_path):
-    environment = Environment(tmp_path)
-    told = environment.snapboot("enable", "-q", environment.venv)
-    assert told.status == 0, told
+class PythonEnvironment(Environment):
+    """A virtual environment."""
+
+    template = PROGRAM
+    without_image = [["-c", "print(1)"], ["-"], ["-i", "main.py"], ["-V"], ["-x"]]
+    options = [["-X", "utf8"], ["-O"]]
+    loads = "import os\nif os.environ.get('MODE') == 'other': print('other')"
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.directory = folder / "venv"
+        subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", self.directory], check=True)
+        self.interpreter = self.directory / "bin/python"
+        (self.packages,) = self.directory.glob("lib/python3.*/site-packages")
+        self.file = self.packages / "snapboot-archive.pth"
+        self.write(".py")
+
+
+class RubyEnvironment(Environment):
+    """The Ruby of the tests, in mount namespaces with another folder for what the site adds."""
+
+    template = RUBY_PROGRAM
+    without_image = [["-e", "puts 1"], ["-"], ["-n", "main.rb"], ["-v"], ["-c", "main.rb"]]
+    options = [["-W0"], ["-I", "lib"]]
+    loads = "puts 'other' if ENV['MODE'] == 'other'"
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.interpreter = support.RUBY
+        self.directory = pathlib.Path(support.RUBY).parent.parent
+        ask = "print RbConfig::CONFIG['sitelibdir'], ' ', RbConfig::CONFIG['ruby_version']"
+        site, _ = subprocess.run([self.interpreter, "-e", ask], capture_output=True, text=True, check=True).stdout.split()
+        # The nearest folder above that there is.
+        self.over = next(path for path in pathlib.Path(site).parents if path.is_dir())
+        self.added, work = folder / "added", folder / "work"
+        self.added.mkdir(), work.mkdir()
+        self.options_of_mount = f"lowerdir={self.over},upperdir={self.added},workdir={work}"
+        self.file = self.added / pathlib.Path(site).relative_to(self.over) / "rubygems/defaults/ruby.rb"
+        self.write(".rb")
+
+    def inside(self, argv):
+        script = 'mount -t overlay overlay -o "$1" "$2"; shift 2; exec "$@"'
+        return support.in_mount_namespace(script, self.options_of_mount, str(self.over), *map(str, argv))
+
+
+KINDS = {"python": PythonEnvironment, "ruby": RubyEnvironment}
+
+
+@pytest.fixture(params=["python", pytest.param("ruby", marks=[support.needs_ruby, support.needs_root])])
+def enabled(request, tmp_path):
+    """One of each language."""
+    environment = KINDS[request.param](tmp_path)
+    environment.switch("enable")
     return environment
 
 
-def test_the_third_start_thaws(environment):
-    ordinary = environment.become_frozen("main.py", "a")
-    assert environment.start("main.py", "a") == (ordinary, True)
-    assert environment.start("main.py", "a", SNAPBOOT_STORE="off") == (ordinary, False)
-    assert environment.start("main.py", "a", SNAPBOOT="off") == (ordinary, False)
-    told = environment.snapboot("disable", "-q", environment.venv)
-    assert told.status == 0, told
-    assert environment.start("main.py", "a") == (ordinary, False)
+@pytest.fixture
+def environment(tmp_path):
+    """One of Python."""
+    environment = PythonEnvironment(tmp_path)
+    environment.switch("enable")
+    return environment
+
+
+def test_the_third_start_thaws(enabled):
+    words = [*enabled.main, "a"]
+    ordinary = enabled.become_frozen(*words)
+    assert enabled.start(*words) == (ordinary, True)
+    assert enabled.start(*words, SNAPBOOT_STORE="off") == (ordinary, False)
+    assert enabled.start(*words, SNAPBOOT="off") == (ordinary, False)
+    assert enabled.file.exists()
+    enabled.switch("disable")
+    assert enabled.start(*words) == (ordinary, False) and not enabled.file.exists()
 
 
 def test_a_command_and_a_module(environment):
-    (environment.packages / "tool.py").write_text(EXAMPLE)
-    command = environment.venv / "bin/tool"
-    command.write_text(f"#!{environment.python}\nimport sys\nfrom tool import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
+    (environment.packages / "tool.py").write_text(PROGRAM.format(loaded=""))
+    command = environment.directory / "bin/tool"
+    command.write_text(f"#!{environment.interpreter}\nimport sys\nfrom tool import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
     command.chmod(0o755)
     for words in (["-m", "tool", "-x"], ["-u", str(command), "-x"]):
         ordinary = environment.become_frozen(*words)
         assert environment.start(*words) == (ordinary, True)
 
 
-@pytest.mark.parametrize("words", [["-c", "print(1)"], ["-"], ["-i", "main.py"], ["-V"], ["-x"]], ids=" ".join)
-def test_what_can_have_no_image_is_left_alone(words, environment):
-    ordinary, _ = environment.start(*words, SNAPBOOT="off")
-    assert [environment.start(*words) for _ in range(5)] == [(ordinary, False)] * 5
-    assert not environment.list() and not (environment.place / "cache/.starts").exists()
+@pytest.mark.parametrize("number", range(5))
+def test_what_can_have_no_image_is_left_alone(number, enabled):
+    words = enabled.without_image[number]
+    ordinary, _ = enabled.start(*words, SNAPBOOT="off")
+    assert [enabled.start(*words) for _ in range(5)] == [(ordinary, False)] * 5
+    assert not enabled.list() and not list((enabled.place / "cache").rglob(".starts/*"))
 
 
-def test_a_start_that_no_image_serves_goes_on_the_ordinary_way(environment):
+def test_a_start_that_no_image_serves_goes_on_the_ordinary_way(enabled):
     """By each way that leads from an image to the program: what it depends on, an option of the interpreter, a missing store."""
-    environment.program.write_text(PROGRAM.format(loaded="import os\nif os.environ.get('MODE') == 'other': print('other')"))
-    environment.become_frozen("main.py")
-    for words, variables in ((["main.py"], {"MODE": "other"}), (["-X", "utf8", "main.py"], {}), (["-O", "main.py"], {})):
-        ordinary, _ = environment.start(*words, **variables, SNAPBOOT="off")
+    enabled.write(enabled.program.suffix, enabled.loads)
+    enabled.become_frozen(*enabled.main)
+    for options, variables in (([], {"MODE": "other"}), *((options, {}) for options in enabled.options)):
+        words = [*options, *enabled.main]
+        ordinary, _ = enabled.start(*words, **variables, SNAPBOOT="off")
         for _ in range(3):
-            assert environment.start(*words, **variables)[0] == ordinary
-    environment.wait()
+            assert enabled.start(*words, **variables)[0] == ordinary
+    enabled.wait()
 
 
-def test_the_command_taken_away(environment):
+def test_the_command_taken_away(enabled):
     """Images go on, and what they cannot serve is started the ordinary way, once."""
-    ordinary = environment.become_frozen("main.py")
-    file = environment.packages / "snapboot-archive.pth"
-    file.write_text(file.read_text().replace(f"'{support.SNAPBOOT}'", "'/nonexistent/snapboot'"))
-    assert f"{support.SNAPBOOT}" not in file.read_text()
-    assert environment.start("main.py")[0] == ordinary
+    ordinary = enabled.become_frozen(*enabled.main)
+    enabled.file.write_text(enabled.file.read_text().replace(str(support.SNAPBOOT), "/nonexistent/snapboot"))
+    assert f"{support.SNAPBOOT}" not in enabled.file.read_text()
+    assert enabled.start(*enabled.main)[0] == ordinary
+
+
+@support.needs_ruby
+@support.needs_root
+def test_a_file_of_somebody_else_stays(tmp_path):
+    environment = RubyEnvironment(tmp_path)
+    environment.file.parent.mkdir(parents=True)
+    environment.file.write_text("SOMEBODY = 1\n")
+    for word in ("enable", "disable"):
+        argv = environment.inside([str(support.SNAPBOOT), word, "-q", str(environment.directory)])
+        done = support.run(argv, env=environment.env, log=False)
+        assert done.status == 2 and "not Snapboot's" in done.err, done
+    assert environment.file.read_text() == "SOMEBODY = 1\n"
 
 
 def test_the_encoding_of_the_locale_is_that_of_the_start(environment):
@@ -124,33 +216,33 @@ def test_the_encoding_of_the_locale_is_that_of_the_start(environment):
         assert [environment.start("main.py", **variables)[0] for _ in range(2)] == [ordinary] * 2
 
 
-def test_nothing_is_written_where_it_belongs_to_others(environment, tmp_path):
+def test_nothing_is_written_where_it_belongs_to_others(enabled, tmp_path):
     """With the home of another user (`sudo -E`), and where the store cannot be written."""
-    ordinary, _ = environment.start("main.py", SNAPBOOT="off")
+    ordinary, _ = enabled.start(*enabled.main, SNAPBOOT="off")
     if os.geteuid() == 0:
         home = tmp_path / "home"
         home.mkdir()
         os.chown(home, 4321, 4321)
-        variables = dict(environment.env, HOME=str(home))
+        variables = dict(enabled.env, HOME=str(home))
         del variables["SNAPBOOT_STORE"]
         for _ in range(3):
-            done = support.run([environment.python, "main.py"], env=variables, cwd=environment.folder, input=b"given\n", log=False)
+            done = support.run(enabled.inside([enabled.interpreter, *enabled.main]), env=variables, cwd=enabled.folder, input=b"given\n", log=False)
             assert (done.status, done.out) == ordinary[:2]
         assert not list(home.rglob("*.img")) and not list(home.rglob(".starts"))
-    shutil.rmtree(environment.place, ignore_errors=True)
-    environment.place.mkdir()
-    (environment.place / "cache").write_text("a file")
-    assert [environment.start("main.py")[0] for _ in range(3)] == [ordinary] * 3
+    shutil.rmtree(enabled.place, ignore_errors=True)
+    enabled.place.mkdir()
+    (enabled.place / "cache").write_text("a file")
+    assert [enabled.start(*enabled.main)[0] for _ in range(3)] == [ordinary] * 3
 
 
-def test_a_link_of_somebody_else_is_not_followed(environment, tmp_path):
-    ordinary, _ = environment.start("main.py", SNAPBOOT="off")
+def test_a_link_of_somebody_else_is_not_followed(enabled, tmp_path):
+    ordinary, _ = enabled.start(*enabled.main, SNAPBOOT="off")
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    cache = environment.place / "cache"
+    cache = enabled.place / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     (cache / ".starts").symlink_to(elsewhere)
-    assert [environment.start("main.py")[0] for _ in range(3)] == [ordinary] * 3
+    assert [enabled.start(*enabled.main)[0] for _ in range(3)] == [ordinary] * 3
     assert not list(elsewhere.iterdir())
 
 
@@ -188,3 +280,27 @@ def test_what_may_be_handed_over():
     }.items():
         assert names["program_of"](words) == program, words
     assert names["is_found"](b"/any/python", b"/any/python")
+
+
+@support.needs_ruby
+def test_what_may_be_handed_over_of_ruby():
+    file = support.ROOT / "ruby/lib/snapboot/enabled.rb"
+    find = (
+        f"kind = Module.new.module_eval(File.read({str(file)!r})).const_get(:HandOver)\n"
+        "puts kind.new('', '').send(:program_of, ARGV).inspect"
+    )
+    for words, program in {
+        ("a.rb", "-e"): "a.rb",
+        ("/x/a.rb",): "/x/a.rb",
+        ("-w", "-Ilib", "a.rb"): "a.rb",
+        ("-I", "lib", "-r", "json", "a.rb"): "a.rb",
+        ("-W0", "--yjit", "a.rb"): "a.rb",
+        ("-e", "1"): None,
+        ("-n", "a.rb"): None,
+        ("-",): None,
+        ("--version",): None,
+        (): None,
+    }.items():
+        shown = support.run([languages.RUBY.program, "-e", find, "--", *words], cwd="/", log=False)
+        expected = "nil" if program is None else '"' + os.path.join("/", program) + '"'
+        assert shown.out == expected + "\n", (words, shown)

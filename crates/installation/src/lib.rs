@@ -91,6 +91,11 @@ impl Installation {
         part(self.front_ends.join("ruby/lib/snapboot/archive/run.rb"), "Ruby front end")
     }
 
+    /// The file with which the starts of an enabled Ruby go on as `snapboot run`.
+    pub fn ruby_enabled(&self) -> Result<PathBuf> {
+        part(self.front_ends.join("ruby/lib/snapboot/enabled.rb"), "Ruby front end")
+    }
+
     /// The module with which `snapboot run` switches on Python's boot archive: `sitecustomize`, in a directory of its
     /// own.
     pub fn python_run(&self) -> Result<PathBuf> {

@@ -27,8 +27,10 @@ from .request import decode, encode, read_file
 from .seeding import standard_random
 from .start_form import SYSTEM
 
-# Processor time that a walk over the objects may take (seconds).
+# Processor time that a walk over the objects may take: so many seconds, or so many times what the boot took, if that is more. On a slow
+# machine both take long.
 LONGEST = 8
+PATIENCE = 4
 CWD = b"cwd"
 HOME = b"HOME"
 # Stands before and after the number in the value of a variable that only the other start has, as in zq7zq.
@@ -89,7 +91,8 @@ class Evidence:
         if self.role == "first":
             known = reads.names_read() if reads.was_read_whole() else None
             # If the walk takes longer, the program is not booted several times more.
-            if fork.in_child(lambda: self._write_held(own, known), LONGEST):
+            longest = max(LONGEST, int(PATIENCE * sum(posix.times()[:2])))
+            if fork.in_child(lambda: self._write_held(own, known), longest):
                 report.add("evidence", "1" if knows_start else "search path")
         elif self.role == "other":
             compare = self._write_form if self.form else self._compare_otherwise

@@ -209,18 +209,19 @@ pub struct ShellEnv {
     pub shell: Option<String>,
 }
 
-/// Give every start of a Python environment images and a boot archive.
+/// Give every start of an environment's Python, or of a Ruby, images.
 ///
-/// Puts a file `snapboot-archive.pth` into the environment's site-packages. Whatever script or module its Python starts then goes on as
-/// with `snapboot run -- COMMAND`: it is thawed where the store has an image, which is made after the second start, and has the boot
-/// archive where not. `snapboot disable` takes the file away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off
-/// without images, SNAPBOOT_ARCHIVE=off without the archive.
+/// Puts a file into the environment: `snapboot-archive.pth` into the site-packages of a virtual environment, `rubygems/defaults/ruby.rb`
+/// into the site_ruby of a Ruby. Whatever script (of Python also: module) the interpreter starts then goes on as with `snapboot run --
+/// COMMAND`: it is thawed where the store has an image, which is made after the second start. Of Python, each other start has the boot
+/// archive. `snapboot disable` takes the file away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off without images,
+/// SNAPBOOT_ARCHIVE=off without the archive.
 #[derive(Debug, Args)]
 pub struct Enable {
     #[command(flatten)]
     pub verbosity: Quiet,
 
-    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    /// The directory of a virtual environment, or one with a Ruby in its `bin`. Default: the active environment (VIRTUAL_ENV, CONDA_PREFIX).
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub environment: Option<PathBuf>,
 }
@@ -231,7 +232,7 @@ pub struct Disable {
     #[command(flatten)]
     pub verbosity: Quiet,
 
-    /// The environment's directory. Default: the active one (VIRTUAL_ENV, CONDA_PREFIX).
+    /// The directory of a virtual environment, or one with a Ruby in its `bin`. Default: the active environment (VIRTUAL_ENV, CONDA_PREFIX).
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub environment: Option<PathBuf>,
 }

@@ -9,11 +9,13 @@
 class Evidence
   CWD = :cwd
   FAILED = "its objects cannot be compared"
-  # Seconds of processor time.
+  # Processor time that a walk over the objects may take: so many seconds, or so many times what the boot took, if that is
+  # more. On a slow machine both take long.
   LONGEST = 4
+  PATIENCE = 4
   GET = ENV.method(:[])
   SIZE = String.instance_method(:bytesize)
-  private_constant :CWD, :FAILED, :LONGEST, :GET, :SIZE
+  private_constant :CWD, :FAILED, :LONGEST, :PATIENCE, :GET, :SIZE
 
   # Names of facts with their values in the image, and the values in this boot.
   attr_reader :facts, :here
@@ -99,7 +101,7 @@ class Evidence
 
     GC.start
     # If the walk takes longer, the program is not booted several times more.
-    is_done = InChild.run(@role == "first" ? LONGEST : nil, &look)
+    is_done = InChild.run(@role == "first" ? longest : nil, &look)
     return (report.add("evidence", "1") if is_done) if @role == "first"
     return report.add("differs", FAILED) unless is_done
 
@@ -133,6 +135,10 @@ class Evidence
   end
 
   private
+
+  def longest
+    [LONGEST, (PATIENCE * Process.times.then { |times| times.utime + times.stime }).to_i].max
+  end
 
   def now(names)
     names.to_h { |name| [name, name == CWD ? Dir.pwd.b : (GET.call(name.name) || (home_of_user if name == :HOME))&.b] }

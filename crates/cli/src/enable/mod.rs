@@ -1,0 +1,95 @@
+//! `snapboot enable` and `snapboot disable`: images for every program of an environment, through one file that its interpreter runs at each
+//! start before anything of the program. See python/snapboot/archive/images.py and ruby/lib/snapboot/enabled.rb.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use failure::{Failure, Result};
+
+use crate::arguments::{Disable, Enable};
+use crate::render;
+
+mod python;
+mod ruby;
+
+/// A file that belongs into an environment.
+struct Hook {
+    path: PathBuf,
+    content: String,
+    /// What the interpreter's programs have from then on.
+    gives: &'static str,
+}
+
+/// Runs the subcommand.
+pub fn enable(arguments: &Enable) -> Result<u8> {
+    let environment = named_or_active(arguments.environment.as_deref())?;
+    let hooks = match ruby::interpreter(&environment) {
+        Some(ruby) => vec![ruby::hook(&ruby)?],
+        None => python::hooks(&python::environment(&environment)?)?,
+    };
+    for Hook { path, content, gives } in hooks {
+        let folder = path.parent().expect("a file in a folder");
+        // Starts read it at any time, so it is never half written.
+        let draft = folder.join(format!(".snapboot.{}", std::process::id()));
+        fs::create_dir_all(folder)
+            .and_then(|()| fs::write(&draft, &content))
+            .and_then(|()| fs::rename(&draft, &path))
+            .map_err(|error| Failure::io("write", &path, &error))?;
+        if !arguments.verbosity.quiet {
+            render::print(&format!("{}: {gives} from now on\n", path.display()))?;
+        }
+    }
+    Ok(0)
+}
+
+/// Runs the subcommand.
+pub fn disable(arguments: &Disable) -> Result<u8> {
+    let environment = named_or_active(arguments.environment.as_deref())?;
+    let files = match ruby::interpreter(&environment) {
+        Some(ruby) => vec![ruby::file(&ruby)?],
+        None => python::files(&python::environment(&environment)?)?,
+    };
+    for file in files {
+        let was_there = match fs::remove_file(&file) {
+            Ok(()) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(Failure::io("remove", &file, &error)),
+        };
+        if !arguments.verbosity.quiet {
+            let said = if was_there { "removed: starts are as they were before" } else { "was not there" };
+            render::print(&format!("{}: {said}\n", file.display()))?;
+        }
+    }
+    Ok(0)
+}
+
+/// The directory of the named environment, or of the active one.
+fn named_or_active(named: Option<&Path>) -> Result<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let Some(directory) =
+        named.map(Path::to_owned).or_else(|| variable("VIRTUAL_ENV")).or_else(|| variable("CONDA_PREFIX"))
+    else {
+        return Err(Failure::refusal(
+            "No virtual environment is active (neither VIRTUAL_ENV nor CONDA_PREFIX is set). Activate one, or name a directory: that of a \
+             virtual environment of Python (snapboot enable .venv), or one with a Ruby in its bin (snapboot enable ~/.rbenv/versions/3.3.6).",
+        ));
+    };
+    std::path::absolute(&directory).map_err(|error| Failure::io("find", &directory, &error))
+}
+
+/// A path as it can stand between quotes. `holder`: the kind of file where it shall stand.
+fn quotable<'a>(path: &'a Path, holder: &str) -> Result<&'a str> {
+    let is_plain = |path: &&str| !path.contains(['\'', '"', '\\', '#']) && !path.contains(char::is_control);
+    path.to_str().filter(is_plain).ok_or_else(|| {
+        Failure::refusal(format!(
+            "{} has a quote, a backslash, a number sign or bytes that are not UTF-8 in its path, and {holder} cannot hold these. Install \
+             Snapboot elsewhere.",
+            path.display()
+        ))
+    })
+}
+
+/// The path of this command.
+fn own_program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Failure::io("find", Path::new("snapboot"), &error))
+}
