@@ -1,4 +1,5 @@
-"""A sample of `make kernels` and `make cpus`, where QEMU is: an image of this machine under another kernel, on CPUs with and without its level."""
+"""A sample of `make kernels` and `make cpus`, where QEMU is: an image of this machine under other kernels, on CPUs with and without its
+level."""
 
 import os
 import shutil

@@ -71,6 +71,15 @@ def test_the_freezer_asks_the_c_library_for_nothing_new():
         assert any(tuple(map(int, version.split("."))) <= limit for version in versions), (symbol, versions)
 
 
+def test_the_freezer_needs_no_library(wheel, tmp_path):
+    """It becomes a part of programs with any C library."""
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/libsnapboot_freezer.so")]
+        freezer = archive.extract(name, tmp_path)
+    shown = succeed(["readelf", "-dW", freezer])
+    assert "SYMTAB" in shown and "NEEDED" not in shown, shown
+
+
 def test_the_command_needs_no_c_library_of_the_machine(wheel, tmp_path):
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [name for name in archive.namelist() if name.endswith("/scripts/snapboot")]

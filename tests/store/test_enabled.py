@@ -1,5 +1,5 @@
-"""`snapboot enable`: what the Python of an environment starts, or a Ruby, has images of the store, made after the second start. Nothing that a
-program can ask tells that it was handed over, and no start is handed over twice."""
+"""`snapboot enable`: what the Python of an environment starts, or a Ruby, has images of the store, made after the second start. Nothing
+that a program can ask tells that it was handed over, and no start is handed over twice."""
 
 import os
 import pathlib
@@ -38,8 +38,8 @@ exit 3
 
 
 class Environment(Store):
-    """An enabled interpreter, and the store of its starts. Has `directory`, what `snapboot enable` gets; `interpreter`; `file`, what enabling
-    adds; `template`, of a program that needs `loaded`; `program`, such a program; `main`, the words that start it."""
+    """An enabled interpreter, and the store of its starts. Has `directory`, what `snapboot enable` gets; `interpreter`; `file`, what
+    enabling adds; `template`, of a program that needs `loaded`; `program`, such a program; `main`, the words that start it."""
 
     def __init__(self, folder):
         super().__init__(folder)
@@ -160,7 +160,8 @@ def test_the_third_start_thaws(enabled):
 def test_a_command_and_a_module(environment):
     (environment.packages / "tool.py").write_text(PROGRAM.format(loaded=""))
     command = environment.directory / "bin/tool"
-    command.write_text(f"#!{environment.interpreter}\nimport sys\nfrom tool import main\nif __name__ == '__main__':\n    sys.exit(main())\n")
+    text = "import sys\nfrom tool import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    command.write_text(f"#!{environment.interpreter}\n{text}")
     command.chmod(0o755)
     for words in (["-m", "tool", "-x"], ["-u", str(command), "-x"]):
         ordinary = environment.become_frozen(*words)
@@ -226,7 +227,8 @@ def test_nothing_is_written_where_it_belongs_to_others(enabled, tmp_path):
         variables = dict(enabled.env, HOME=str(home))
         del variables["SNAPBOOT_STORE"]
         for _ in range(3):
-            done = support.run(enabled.inside([enabled.interpreter, *enabled.main]), env=variables, cwd=enabled.folder, input=b"given\n", log=False)
+            argv = enabled.inside([enabled.interpreter, *enabled.main])
+            done = support.run(argv, env=variables, cwd=enabled.folder, input=b"given\n", log=False)
             assert (done.status, done.out) == ordinary[:2]
         assert not list(home.rglob("*.img")) and not list(home.rglob(".starts"))
     shutil.rmtree(enabled.place, ignore_errors=True)
