@@ -45,7 +45,7 @@ class FreezeAt:
         """Returns what to say of a program that has ended without the call."""
         module = sys.modules.get(self._module)
         if self._way == [""]:
-            why = "--at wants MODULE:FUNCTION, as in --at gunicorn.arbiter:Arbiter.start"
+            why = "--at wants MODULE:FUNCTION, as in --at app.server:Server.run"
         elif module is None:
             why = "it has not loaded a module %s. Check the name" % self._module
         elif self._code() is None:

@@ -36,7 +36,7 @@ class FreezeAt
   # What to say of a program that has ended without the call.
   def never_reached
     why = if @method.nil?
-            "--at wants Class#method, or Class.method for one of the class itself, as in --at 'Puma::Binder#parse'"
+            "--at wants Class#method, or Class.method for one of the class itself, as in --at 'Server#run'"
           elsif !Object.const_defined?(@owner)
             "it has not loaded #{@owner}. Check the name"
           else
