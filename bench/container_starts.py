@@ -144,7 +144,7 @@ def wait_for(answers: Callable[[], bool], server: subprocess.Popen, log) -> None
 def built_wheel() -> pathlib.Path:
     """The wheel of this build."""
     packages.make(["wheel"], ARCHITECTURES[platform.machine()], packages.PACKAGES)
-    return max(packages.PACKAGES.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+    return max(packages.PACKAGES.glob(f"*_{platform.machine()}.whl"), key=lambda path: path.stat().st_mtime)
 
 
 def main() -> int:

@@ -156,7 +156,7 @@ def installed_there(tried: kernels.Counted) -> None:
     venv, gems = SNAPBOOT.parent.parent, "/var/gems"
     pip = f"python3 -m venv {venv} && {venv}/bin/pip -q install --no-index {wheel} && {SNAPBOOT} --version"
     install = f"gem install -q --local --install-dir {gems} {gem} && GEM_HOME={gems} {gems}/bin/snapboot --version"
-    commands = {"the wheel": (["sh", "-c", pip], {}), "the gem": (["sh", "-c", install], {})}
+    commands = {"wheel": (["sh", "-c", pip], {}), "gem": (["sh", "-c", install], {})}
     for name, (status, text) in there(commands, "installed").items():
         tried.check(name, status == 0 and "\nsnapboot " in f"\n{text}", "installed", f"status {status}, {text!r}")
 

@@ -71,6 +71,9 @@ def freeze(level: str) -> dict[str, tuple[str, tuple[int, str]]]:
     for program, (options, command) in programs().items():
         image = folder / f"{program}-{level}.img"
         status, text = kernels.here([str(kernels.SNAPBOOT), "freeze", "-q", "--cpu", level, *options, "-o", str(image), "--", *command])
+        if "asks the CPU what it can" in text:
+            print(f"  {program} has no image for {level}: a library of it cannot be kept to a level")
+            continue
         if status:
             raise Unavailable(f"{program} cannot be frozen for {level} here: {text}")
         made[program] = (str(image), kernels.ordinary(command))

@@ -11,7 +11,7 @@ def outcome_of(name, cpu, broken):
     program, _, what = name.rpartition("-")
     if name == broken:
         return 1, "broken"
-    if name.startswith("the "):
+    if name in ("wheel", "gem"):
         return 0, "snapboot 0.1.0\n"
     if name == "level":
         return 2, "--cpu v3 is a level of x86-64"
@@ -22,7 +22,7 @@ def outcome_of(name, cpu, broken):
     return (3, f"snapboot: {cpus.STALE}: atomics\nshown\n") if cpu == aarch64.LESSER_CPU else (3, "shown\n")
 
 
-@pytest.mark.parametrize("broken", ["", "the wheel", "behaves.py-freeze", "behaves.rb-second", "draws.py-first", "level", "behaves.py"])
+@pytest.mark.parametrize("broken", ["", "wheel", "behaves.py-freeze", "behaves.rb-second", "draws.py-first", "level", "behaves.py"])
 def test_all_is_tried_and_what_is_wrong_is_counted(broken, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(aarch64, "PACKAGES_FOLDER", tmp_path)
     for name in ("snapboot.whl", "snapboot.gem"):
