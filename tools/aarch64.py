@@ -154,8 +154,10 @@ def installed_there(tried: kernels.Counted) -> None:
     """Install wheel and gem on that machine."""
     wheel, gem = (next(PACKAGES_FOLDER.glob(pattern)) for pattern in ("*.whl", "*.gem"))
     venv, gems = SNAPBOOT.parent.parent, "/var/gems"
-    pip = f"python3 -m venv {venv} && {venv}/bin/pip -q install --no-index {wheel} && {SNAPBOOT} --version"
-    install = f"gem install -q --local --install-dir {gems} {gem} && GEM_HOME={gems} {gems}/bin/snapboot --version"
+    # The disk may have those of another try.
+    pip = f"rm -rf {venv} && python3 -m venv {venv} && {venv}/bin/pip -q install --no-index {wheel} && {SNAPBOOT} --version"
+    install = f"rm -rf {gems} && gem install -q --no-document --local --install-dir {gems} {gem}"
+    install += f" && GEM_HOME={gems} {gems}/bin/snapboot --version"
     commands = {"wheel": (["sh", "-c", pip], {}), "gem": (["sh", "-c", install], {})}
     for name, (status, text) in there(commands, "installed").items():
         tried.check(name, status == 0 and "\nsnapboot " in f"\n{text}", "installed", f"status {status}, {text!r}")

@@ -22,7 +22,6 @@ LEVELS = ("v2", "v3")
 # The levels of each model. Nehalem has x86-64-v2, but neither AES nor PCLMULQDQ.
 MODELS = {
     "Nehalem": (),
-    "Opteron_G3": (),
     "Westmere": ("v2",),
     "IvyBridge": ("v2",),
     "Opteron_G5": ("v2",),

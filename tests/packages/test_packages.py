@@ -65,7 +65,7 @@ def test_the_freezer_asks_the_c_library_for_nothing_new():
     asked = succeed(["nm", "-D", "--undefined-only", support.launcher().with_name("libsnapboot_freezer.so")])
     symbols = re.findall(r"^ +U (\w+)$", asked, re.MULTILINE)
     limit = tuple(map(int, packages.GLIBC.split(".")))
-    assert "pthread_atfork" in symbols
+    assert "__register_atfork" in symbols
     for symbol in symbols:
         versions = re.findall(rf" {symbol}@@?GLIBC_([\d.]+)$", offered, re.MULTILINE)
         assert any(tuple(map(int, version.split("."))) <= limit for version in versions), (symbol, versions)

@@ -11,7 +11,7 @@ from common import languages, support
 
 from .stores import Store
 
-pytestmark = pytest.mark.sample(13, whole=True)
+pytestmark = pytest.mark.sample(9, whole=True)
 
 PROGRAM = """\
 import json, os, signal, sys

@@ -177,7 +177,8 @@ fn guards(frozen: &Frozen, block: &Block) -> Result<(), Reason> {
     for guard in frozen.rows::<Item>(Section::Guards)? {
         let guard = frozen.tables.text(guard.text).map_err(Reason::image)?;
         if let Some(argument) = block.arguments().find(|argument| environment::matches(guard, argument)) {
-            let text = "with this argument the program would boot differently, as --guard, --at or a loaded module says";
+            let text =
+                "with this argument the program would boot differently, as --guard, --at or a loaded module says";
             return Err(Reason::new(text).subject(argument).guard(guard));
         }
     }

@@ -1,8 +1,15 @@
 //! The library's entry points: its constructor and the fork handlers.
 
-use core::ffi::{c_char, c_int, CStr};
+use core::ffi::{c_char, c_int, c_void, CStr};
 
 use super::{account_hooks, attributes, events, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets};
+
+extern "C" {
+    /// What `pthread_atfork` of glibc calls, which some architectures have only in a static part of it (pthread/pthread_atfork.c).
+    fn __register_atfork(prepare: Handler, parent: Handler, child: Handler, library: *const c_void) -> c_int;
+}
+
+type Handler = extern "C" fn();
 
 /// The loader calls this before the program starts.
 #[used]
@@ -25,8 +32,8 @@ extern "C" fn constructor() {
         ruby_code::find();
     }
     crate::standard_streams::remember();
-    // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    // SAFETY: the handlers are functions of this library, which is never unloaded: it needs no name by which they are taken out again.
+    unsafe { __register_atfork(prepare, parent, child, core::ptr::null()) };
 }
 
 extern "C" fn prepare() {
