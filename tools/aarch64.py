@@ -12,6 +12,7 @@ that is missing. Results lie in target/aarch64, and in the README's table (tools
 """
 
 import argparse
+import os
 import pathlib
 import shlex
 import shutil
@@ -133,11 +134,11 @@ def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pat
     )
     linux = kernel(suite)
     line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
-    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu]
+    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", os.cpu_count()]
     emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
     emulator += ["-kernel", kernels.kernel_file(linux), "-append", line]
     emulator += ["-initrd", kernels.initial_files(linux, ARCHITECTURE.compiler, MODULES)]
-    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, SECONDS)
+    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, SECONDS, results / "out")
     if not (results / "status").exists():
         raise Unavailable(f"the machine has not run the script; see {results}/machine.console")
     return results

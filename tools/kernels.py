@@ -35,7 +35,8 @@ MIRROR = "http://deb.debian.org/debian"
 SNAPBOOT = ROOT / "target/release/snapboot"
 SECONDS = 3600  # emulated machines are slow
 MEMORY = 2048  # MiB
-BOOTS = 3  # an emulated kernel may panic while it patches its own code
+BOOTS = 3  # an emulated kernel may panic or hang while it patches its own code
+BOOT_SECONDS = 300
 VIRTIOFSD = ("/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd")
 # Built into some of the kernels; in the order in which they need each other.
 MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "fuse", "virtiofs")
@@ -43,11 +44,12 @@ MODULES = ("virtio", "virtio_ring", "virtio_pci_legacy_dev", "virtio_pci_modern_
 
 @dataclasses.dataclass
 class Kernel:
-    """A suite of Debian whose kernel it is, what its command line has besides, and the model of the emulated CPU."""
+    """A suite of Debian whose kernel it is, what its command line has besides, and the model and number of emulated CPUs."""
 
     suite: str
     options: str = ""
     cpu: str = "max"
+    count: int = os.cpu_count() or 1
 
 
 KERNELS = {
@@ -198,19 +200,21 @@ def run_under(name: str, script: pathlib.Path) -> None:
     folder = unpacked(kernel.suite)
     boot = ["-kernel", kernel_file(folder), "-initrd", initial_files(folder)]
     boot += ["-append", f"console=ttyS0 quiet panic=-1 SCRIPT={script} {kernel.options}"]
-    emulate(["qemu-system-x86_64", "-M", "q35", "-cpu", kernel.cpu, *boot], FOLDER / name, "/", MEMORY, SECONDS)
+    words = ["qemu-system-x86_64", "-M", "q35", "-cpu", kernel.cpu, "-smp", kernel.count, *boot]
+    emulate(words, FOLDER / name, "/", MEMORY, SECONDS, script.with_name("release"))
 
 
-def emulate(emulator: list, log: pathlib.Path, source: os.PathLike | str, memory: int, seconds: int) -> None:
+def emulate(emulator: list, log: pathlib.Path, source: os.PathLike | str, memory: int, seconds: int, sign: pathlib.Path) -> None:
     """Run an emulator with these words until its machine is off. The machine has `memory` MiB, and the files below `source`, by virtiofs,
-    under the tag `root`. Its console is written to `log` with `.console`. Raises Unavailable where that does not work, or after `seconds`.
+    under the tag `root`. Its console is written to `log` with `.console`. `sign`: what the machine writes first; one that has not done so
+    after BOOT_SECONDS hangs, and is ended. Raises Unavailable where the emulator does not work, or after `seconds`.
     """
     daemon = next((path for path in VIRTIOFSD if os.path.exists(path)), None)
     if daemon is None:
         raise Unavailable("virtiofsd is not installed")
     socket = FOLDER / f"socket.{os.getpid()}"
     FOLDER.mkdir(parents=True, exist_ok=True)
-    machine = ["-accel", "tcg", "-smp", os.cpu_count(), "-m", memory, "-nodefaults", "-no-reboot", "-display", "none"]
+    machine = ["-accel", "tcg", "-m", memory, "-nodefaults", "-no-reboot", "-display", "none"]
     machine += ["-serial", f"file:{log}.console", "-object", f"memory-backend-memfd,id=memory,size={memory}M,share=on"]
     machine += ["-numa", "node,memdev=memory", "-chardev", f"socket,id=share,path={socket}"]
     machine += ["-device", "vhost-user-fs-pci,chardev=share,tag=root"]
@@ -223,15 +227,27 @@ def emulate(emulator: list, log: pathlib.Path, source: os.PathLike | str, memory
                 break
             time.sleep(0.1)
         words = [str(word) for word in (*emulator, *machine)]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds)
-        if done.returncode:
-            raise Unavailable(f"the emulator says: {done.stderr[-500:]}")
-    except subprocess.TimeoutExpired:
-        raise Unavailable(f"it took longer than {seconds} s; see {log}.console") from None
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+            said = ended_by(running, BOOT_SECONDS)
+            if said is None and sign.exists():
+                said = ended_by(running, seconds - BOOT_SECONDS)
+            running.kill()
+        if said is None and sign.exists():
+            raise Unavailable(f"it took longer than {seconds} s; see {log}.console")
+        if said and running.returncode > 0:
+            raise Unavailable(f"the emulator says: {said[-500:]}")
     finally:
         share_files.terminate()
         share_files.wait()
         socket.unlink(missing_ok=True)
+
+
+def ended_by(running: subprocess.Popen, seconds: int) -> str | None:
+    """What an emulator says that ends within so many seconds; None for one that does not."""
+    try:
+        return running.communicate(timeout=seconds)[1]
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def environment(**extra: str) -> dict[str, str]:
