@@ -236,7 +236,7 @@ mod tests {
         for (text, expected) in [
             ("command = 'x'\npolcy = 'check'", ":2: unknown key polcy; did you mean policy?"),
             ("no_recipe = true", ":1: unknown key no_recipe; did you mean no-recipe?"),
-            ("\n\nzzz = 1", ":3: unknown key zzz; expected one of check-pages, command, cpu,"),
+            ("\n\nzzz = 1", ":3: unknown key zzz; expected one of at, check-pages, command, cpu,"),
             ("json = true", ":1: unknown key json; "),
             (
                 "policy = 'chek'",
