@@ -359,7 +359,7 @@ def main() -> int:
     return 0 if good else 1
 
 
-def thaws_there(image: pathlib.Path) -> bool:
+def is_for_level(image: pathlib.Path) -> bool:
     """Whether an image is for a level of CPUs. The emulated CPU lacks features that this one may have."""
     shown = subprocess.run([SNAPBOOT, "inspect", "--json", image], capture_output=True, text=True)
     return json.loads(shown.stdout)["cpu"] != "native"
@@ -367,11 +367,13 @@ def thaws_there(image: pathlib.Path) -> bool:
 
 @dataclasses.dataclass
 class Program:
-    """A program, with its image of this machine: options of the freeze, command, image, and what an ordinary start shows here."""
+    """A program, with its image of this machine: options of the freeze, command, image, whether that can thaw on an emulated CPU, and what
+    an ordinary start shows here."""
 
     options: list[str]
     command: list[str]
     image: pathlib.Path
+    is_for_level: bool
     expected: tuple[int, str]
 
 
@@ -387,7 +389,7 @@ def frozen_here(wanted: list[str]) -> dict[str, Program]:
         status, text = here(freezing(options, command, image))
         if status:
             raise Unavailable(f"{name} cannot be frozen here: {text}")
-        frozen[name] = Program(options, command, image, ordinary(command))
+        frozen[name] = Program(options, command, image, is_for_level(image), ordinary(command))
     return frozen
 
 
@@ -398,7 +400,7 @@ def try_kernel(name: str, frozen: dict[str, Program], sample: behaviour_sample.S
     theirs = FOLDER / f"{name}.images"
     theirs.mkdir(parents=True, exist_ok=True)
     for program, of in frozen.items():
-        if thaws_there(of.image):
+        if of.is_for_level:
             commands[f"{program}-thawed"] = ([str(of.image)], strict)
         else:
             print(f"  {program}: its image wants all features of this CPU, which the emulated one has not")
