@@ -4,7 +4,6 @@ Which cases it has, the commit tells: each commit has others. The cases that sha
 """
 
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -23,13 +22,13 @@ ID = re.compile(r"::test_same\[(?P<image>.+)-(?P<streams>pipe|file|pty)\]$")
 class Sample:
     """Cases in a folder of their own. `chosen`: their names, as pytest takes them."""
 
-    def __init__(self, folder: pathlib.Path, share: int = SHARE):
-        """Choose one in `share` cases. Raises Unavailable where pytest names none."""
-        self.folder, self.share = folder, share
+    def __init__(self, folder: pathlib.Path, environment: dict[str, str], share: int = SHARE):
+        """Choose one in `share` of the cases that there are with an environment, which is that of all runs: its PATH tells which
+        interpreters are tried. Raises Unavailable where pytest names none."""
+        self.folder, self.environment, self.share = folder, environment, share
         self.python = workloads.prepare("tools")["python"]
         argv = [self.python, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", CASES]
-        environment = {**os.environ, "SNAPBOOT_ALL_TESTS": "1"}
-        listed = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True).stdout.splitlines()
+        listed = subprocess.run(argv, cwd=ROOT, env={**environment, "SNAPBOOT_ALL_TESTS": "1"}, capture_output=True, text=True).stdout.splitlines()
         found = {line: match["image"] for line in listed if (match := ID.search(line))}
         seed = results.commit()
         images = sorted(set(found.values()), key=lambda image: zlib.crc32(f"{seed} {image}".encode()))
@@ -49,10 +48,13 @@ class Sample:
         options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
         return [str(self.python), "-c", run, *options], {"SNAPBOOT_BEHAVIOUR_FOLDER": str(self.folder / "place")}
 
-    def make_images(self, environment: dict[str, str]) -> dict:
-        """Run them here, with new images. Returns what `results.counted` returns."""
+    def make_images(self) -> dict:
+        """Run them here, with new images. Returns what `results.counted` returns. Raises Unavailable where pytest runs none."""
         shutil.rmtree(self.folder / "place", ignore_errors=True)
         report = self.folder / "here.xml"
         argv, variables = self.command(report)
-        subprocess.run(argv, env={**environment, **variables}, stdin=subprocess.DEVNULL)
-        return results.counted(report)
+        subprocess.run(argv, env={**self.environment, **variables}, stdin=subprocess.DEVNULL)
+        counted = results.counted(report)
+        if not counted["passed"] and not counted["failed"]:
+            raise Unavailable("pytest runs none of the behaviour cases that it names")
+        return counted

@@ -344,9 +344,9 @@ def main() -> int:
     good = True
     try:
         workloads.install_debian_packages(("qemu-system-x86",))
-        sample = None if options.quick else behaviour_sample.Sample(FOLDER / "behaviour", options.share)
+        sample = None if options.quick else behaviour_sample.Sample(FOLDER / "behaviour", environment(), options.share)
         if sample:
-            made = sample.make_images(environment())
+            made = sample.make_images()
             print(f"behaviour cases here: {results.figure(made)}")
         frozen = frozen_here(options.only)
         for name in options.kernels or list(KERNELS):

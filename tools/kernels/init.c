@@ -38,7 +38,8 @@ int main(void) {
     FILE *list = fopen("/modules/list", "r");
     while (list && fscanf(list, "%255s", path) == 1)
         insert(path);
-    if (take_root()) {
+    /* Nameless as it boots, "(none)": images are not made for such a name. */
+    if (sethostname("emulated", 8) || take_root()) {
         perror("taking the root");
     } else {
         pid_t child = fork();

@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -24,6 +25,48 @@ pub struct ProcessOutput {
     pub stdout: Vec<u8>,
     /// What it wrote to its standard error.
     pub stderr: Vec<u8>,
+}
+
+/// A time limit for a process. While others keep that process or this one from the processors, no time passes: on a busy machine
+/// it has as long as on an idle one.
+pub struct Deadline {
+    process: Pid,
+    begun: Instant,
+    limit: Duration,
+    /// How long the threads of this process had waited for a processor by then.
+    waited: Duration,
+}
+
+impl Deadline {
+    /// The limit of a child, from now on.
+    pub fn new(child: &Child, limit: Duration) -> Self {
+        Deadline { process: Pid::from_child(child), begun: Instant::now(), limit, waited: own_wait() }
+    }
+
+    /// The time that is left at least, zero once there is none.
+    pub fn left(&self) -> Duration {
+        let left = self.limit.saturating_sub(self.begun.elapsed());
+        if !left.is_zero() {
+            return left; // most processes end in time, and need no look at what the kernel has counted
+        }
+        let of_child = processor_wait(&Path::new("/proc").join(self.process.to_string()));
+        let waited = of_child + own_wait().saturating_sub(self.waited);
+        (self.limit + waited).saturating_sub(self.begun.elapsed())
+    }
+}
+
+/// How long the threads of this process have waited for a processor: the recorder is one, and a boot waits for its answers.
+fn own_wait() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    threads.filter_map(Result::ok).map(|thread| processor_wait(&thread.path())).sum()
+}
+
+/// How long a thread has waited for a processor: the second number of its `schedstat`, in nanoseconds
+/// (Documentation/scheduler/sched-stats.rst). Zero where the kernel does not tell.
+fn processor_wait(thread: &Path) -> Duration {
+    let text = std::fs::read_to_string(thread.join("schedstat")).unwrap_or_default();
+    let waited = text.split(' ').nth(1).and_then(|number| number.parse().ok());
+    Duration::from_nanos(waited.unwrap_or_default())
 }
 
 /// Runs a command without input and collects its output (at most 64 kB of each kind).
@@ -57,9 +100,9 @@ pub fn run_watched(
     let mut stderr = Collected::new(child.stderr.take())?;
     let mut shown = Collected::new(other_end)?;
     let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
-    let deadline = Instant::now() + limit;
+    let deadline = Deadline::new(&child, limit);
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
+        let left = deadline.left();
         let nap = if let Some(watch) = &mut watch {
             watch(&child);
             left.min(TICK)
@@ -161,6 +204,8 @@ pub fn timespec(duration: Duration) -> Timespec {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::CommandExt;
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(60);
@@ -195,6 +240,24 @@ mod tests {
             let expected = "x".repeat(9000) + "\r\nlast\r\n";
             assert!(answer.stdout == expected.as_bytes(), "{}", String::from_utf8_lossy(&answer.stdout));
         }
+    }
+
+    #[test]
+    fn who_waits_for_a_processor_has_more_time() {
+        let limit = Duration::from_millis(200);
+        let busy = std::thread::available_parallelism().unwrap().get() * 4;
+        let mut others: Vec<Child> =
+            (0..busy).map(|_| shell("while :; do :; done").process_group(0).spawn().unwrap()).collect();
+        let mut idle = shell("sleep 300").process_group(0).spawn().unwrap();
+        let mut worker = shell("while :; do :; done").process_group(0).spawn().unwrap();
+        let deadlines = [&idle, &worker].map(|child| Deadline::new(child, limit));
+        let [of_idle, of_worker] = &deadlines;
+        while !of_idle.left().is_zero() {
+            std::thread::sleep(TICK);
+        }
+        let left = of_worker.left();
+        others.iter_mut().chain([&mut idle, &mut worker]).for_each(kill_group);
+        assert!(!left.is_zero(), "it has had a fifth of the time");
     }
 
     #[test]

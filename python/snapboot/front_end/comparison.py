@@ -8,6 +8,7 @@ import gc
 import sys
 
 from .holders_of_texts import TEXTS, UNTRACKED, front_end_objects, own_frames, referents
+from .modules import NAMES, all_names, is_module
 
 SIZE = 8
 
@@ -86,13 +87,10 @@ def _describe(holder, content):
     """Describes in words who holds the value, and which line sets it."""
     thing, held = holder
     text = held if type(held) is str and b"=" in content and content.startswith(held.encode("utf-8", "replace")) else None
-    for module in list(sys.modules.values()):
-        names = getattr(module, "__dict__", None)
-        if type(names) is not dict:
-            continue
+    for names in all_names():
         name = _name_in(names, thing, held, text)
         if name is not None:
-            return "%s.%s%s" % (module.__name__, name, _line(module, name.rpartition(".")[2]))
+            return "%s.%s%s" % (names.get("__name__"), name, _line(names, name.rpartition(".")[2]))
     kind = type(thing)
     if kind is dict:
         for owner in gc.get_referrers(thing):
@@ -101,7 +99,8 @@ def _describe(holder, content):
     module = sys.modules.get(kind.__module__)
     name = next((name for name, value in thing.items() if value is held), text) if type(thing) is dict else None
     if name is not None:
-        return "%s of an object of %s.%s%s" % (name, kind.__module__, kind.__qualname__, _line(module, name))
+        line = _line(NAMES(module), name) if is_module(module) else ""
+        return "%s of an object of %s.%s%s" % (name, kind.__module__, kind.__qualname__, line)
     return "a value in an object of %s.%s" % (kind.__module__, kind.__qualname__)
 
 
@@ -122,10 +121,10 @@ def _name_in(names, thing, held, text):
     return None
 
 
-def _line(module, name):
-    """Returns the line that sets a name, as far as the source shows it."""
-    path = getattr(module, "__file__", None)
-    if not path or not path.endswith(".py") or type(name) is not str:
+def _line(names, name):
+    """Returns the line that sets a name of a module, as far as the source shows it. names: the module's namespace."""
+    path = names.get("__file__")
+    if type(path) is not str or not path.endswith(".py") or type(name) is not str:
         return ""
     with open(path, encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):

@@ -8,9 +8,9 @@ of a function, the freeze is refused.
 import gc
 import sys
 
+from .modules import NAMES, is_module
 from .request import decode, encode
 
-ModuleType = type(sys)
 FUNCTION = type(encode)
 FRAME = type(sys._getframe())
 
@@ -54,8 +54,8 @@ class Search:
                 for thing in gc.get_referents(holder):
                     if type(thing) is dict:
                         self._classes[id(thing)] = holder
-            elif issubclass(kind, ModuleType):
-                self._names[id(holder.__dict__)] = holder.__name__
+            elif is_module(holder) and (names := NAMES(holder)) is not None:
+                self._names[id(names)] = names.get("__name__")
         new = self._take_all(getattr(self.patterns, "ids", None), self._text)
         while new:
             # An immutable holder is replaced as well, so its own holders are searched next.
@@ -135,7 +135,7 @@ class Search:
 
     def _puts(self, holder, kind, old):
         """Returns functions that replace the old object in this holder; none where it cannot be replaced."""
-        if issubclass(kind, ModuleType) or kind is FRAME:
+        if is_module(holder) or kind is FRAME:
             return
         if id(holder) in self._classes:
             owner = self._classes[id(holder)]
@@ -335,9 +335,10 @@ def front_end_objects(wanted=()):
     stack = []
     for holder in gc.get_objects():
         kind = type(holder)
-        if issubclass(kind, ModuleType):
-            if holder.__name__.partition(".")[0] == "snapboot":
-                stack.append(holder.__dict__)
+        if is_module(holder):
+            names = NAMES(holder) or {}
+            if str(names.get("__name__")).partition(".")[0] == "snapboot":
+                stack.append(names)
         elif type(kind.__module__) is str and kind.__module__.startswith("snapboot.front_end"):
             stack.append(holder)
     while stack:

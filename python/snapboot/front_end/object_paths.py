@@ -9,9 +9,9 @@ import sys
 
 from . import object_states, process_roots
 from .holders_of_texts import TEXTS, front_end_objects, path_kinds
+from .modules import MODULE, NAMES, is_module
 from .object_names import LARGE, content_of_text, digest, id_free_name, is_address
 
-ModuleType = type(sys)
 FunctionType = type(lambda: None)
 CodeType = type((lambda: None).__code__)
 CellType = type((lambda value: lambda: value)(0).__closure__[0])
@@ -60,8 +60,8 @@ class Walk:
         modules.sort(key=lambda pair: (pair[0] == "__main__", pair[0]))
         for name, module in modules:
             self.seen[id(module)] = name
-            if issubclass(type(module), ModuleType):
-                self.seen[id(module.__dict__)] = name
+            if is_module(module):
+                self.seen[id(NAMES(module))] = name
         self.stack += [(thing, path) for path, thing in [*modules, *self.roots.items()][::-1]]
         self.stack += self._outside_modules()
         own = (self, self.__dict__, self.before, self.stack, self.seen, self.alive, self.rows, self.sorts, modules, sys.modules)
@@ -178,7 +178,7 @@ class Walk:
             return ()
         if kind is BUILT_IN or kind is METHOD_WRAPPER:
             owner = thing.__self__
-            return () if owner is None or issubclass(type(owner), ModuleType) else ((owner, path + ".__self__"),)
+            return () if owner is None or is_module(owner) else ((owner, path + ".__self__"),)
         if isinstance(thing, TEXTS):
             return [(value, "%s.%s" % (path, name)) for name, value in self._attribute_pairs(thing, kind)]
         return ()
@@ -188,7 +188,7 @@ class Walk:
         kind = type(thing)
         if kind.__name__ in LEFT_OUT:
             return
-        if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (ModuleType, type)):
+        if kind in CONTAINERS or kind.__module__ != "builtins" and not issubclass(kind, (MODULE, type)):
             name = id_free_name(kind)
             for below in gc.get_referents(thing):
                 if type(below) in self.is_text or issubclass(type(below), self.path_kinds):
@@ -229,7 +229,7 @@ class Walk:
             return self._function(thing, path)
         if kind is dict:
             return self._mapping(thing, path)
-        if issubclass(kind, ModuleType):
+        if issubclass(kind, MODULE):
             pairs = [(value, "%s.%s" % (path, name)) for name, value in self._dict_of(thing).items() if (path, name) not in self.left_out]
             return pairs
         if issubclass(kind, type):

@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use failure::{Failure, Result};
@@ -19,7 +19,7 @@ use judge::entries::Entries;
 use judge::environment::Environment;
 use judge::findings::Finding;
 use recorder::{Accesses, Changing, PathAccess, Recorder, State};
-use runtime::deadline::{self, kill_group, timespec};
+use runtime::deadline::{self, kill_group, timespec, Deadline};
 use runtime::listener::Listener;
 use runtime::terminal::Terminal;
 use runtime::{python, Language, MainKind};
@@ -120,8 +120,8 @@ pub struct Running<'a> {
     launcher_size: u64,
     at_terminal: Option<Listener>,
     finish: Box<dyn FnOnce() -> bool>,
-    begun: Instant,
-    /// The same by the clock of the control directory (ns since 1970).
+    deadline: Option<Deadline>,
+    /// When it began, by the clock of the control directory (ns since 1970).
     begun_at: i64,
 }
 
@@ -178,8 +178,8 @@ impl<'a> BootRequest<'a> {
             kill_group(&mut child);
             not_watched(&error, &program.runtime.program)
         })?;
-        let begun = Instant::now();
-        Ok(Running { boot: *self, child, recorder, image, launcher_size, at_terminal, finish, begun, begun_at })
+        let deadline = self.limit.map(|limit| Deadline::new(&child, limit));
+        Ok(Running { boot: *self, child, recorder, image, launcher_size, at_terminal, finish, deadline, begun_at })
     }
 
     fn not_started(&self, error: &io::Error) -> Failure {
@@ -354,7 +354,7 @@ impl Running<'_> {
 
     /// Waits for the runtime and returns its status; None after a signal or at the time limit.
     fn wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        let Running { boot, child, image, launcher_size, begun, .. } = self;
+        let Running { boot, child, image, launcher_size, deadline, .. } = self;
         let Freeze { interrupt, progress, .. } = boot.freeze;
         let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
         loop {
@@ -363,7 +363,7 @@ impl Running<'_> {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
-            if interrupt.signal().is_some() || boot.limit.is_some_and(|limit| begun.elapsed() > limit) {
+            if interrupt.signal().is_some() || deadline.as_ref().is_some_and(|deadline| deadline.left().is_zero()) {
                 return Ok(None);
             }
             if !events[0].revents().is_empty() {

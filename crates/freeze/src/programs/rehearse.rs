@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use image::{mapping_kind, Mapping, PAGE};
 use judge::environment::Environment;
-use runtime::deadline::kill_group;
+use runtime::deadline::{kill_group, Deadline};
 use runtime::terminal::Terminal;
 use rustix::process::{kill_process, waitpid, Pid, Signal, WaitOptions};
 
@@ -81,10 +81,10 @@ impl Way {
         let mut begun = Instant::now();
         let mut child = self.command.spawn().ok()?;
         let pid = Pid::from_child(&child);
-        let mut has_stopped = wait_for_stop(pid, limit);
+        let mut has_stopped = wait_for_stop(&child, limit);
         if has_stopped && self.is_confined {
             begun = Instant::now();
-            has_stopped = kill_process(pid, Signal::CONT).is_ok() && wait_for_stop(pid, limit);
+            has_stopped = kill_process(pid, Signal::CONT).is_ok() && wait_for_stop(&child, limit);
         }
         let took = begun.elapsed();
         let seen = has_stopped.then(|| (look(&child), took));
@@ -94,10 +94,10 @@ impl Way {
 }
 
 /// Waits until the process has stopped itself; false if it ended or exceeded the limit.
-fn wait_for_stop(process: Pid, limit: Duration) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < limit {
-        match waitpid(Some(process), WaitOptions::UNTRACED | WaitOptions::NOHANG) {
+fn wait_for_stop(child: &Child, limit: Duration) -> bool {
+    let deadline = Deadline::new(child, limit);
+    while !deadline.left().is_zero() {
+        match waitpid(Some(Pid::from_child(child)), WaitOptions::UNTRACED | WaitOptions::NOHANG) {
             Ok(Some((_, status))) => return status.stopped(),
             Ok(None) => sleep(TICK),
             Err(_) => return false,
