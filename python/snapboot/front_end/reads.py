@@ -309,11 +309,15 @@ class Reads:
 
 class BuiltIn:
     """Wraps a function of C: a class that keeps it, as pathlib's of Python 3.10 does, must not turn it into a
-    method."""
+    method. It says of itself that it is one, for libraries that take nothing else."""
 
     def __init__(self, original, function):
         self._original = original
         self._function = function
+
+    @property
+    def __class__(self):
+        return type(self._original)
 
     def __call__(self, *args, **kwargs):
         return self._function(*args, **kwargs)
