@@ -159,7 +159,27 @@ PROGRAMS = {
         """,
         ["memory", "memfd:mine", "shared memory", "before_freeze"],
     ),
-    "shared anonymous memory": ("area = mmap.mmap(-1, 4096)", ["memory", "shared memory", "before_freeze"]),
+    "shared memory that is mapped twice": (
+        """
+        area = mmap.mmap(-1, 4096)
+        libc.mremap.restype = ctypes.c_void_p
+        address = ctypes.addressof(ctypes.c_char.from_buffer(area))
+        # From a size of nothing: the old mapping stays.
+        done(libc.mremap(ctypes.c_void_p(address), ctypes.c_size_t(0), ctypes.c_size_t(4096), 1))
+        """,
+        ["memory", "shared memory that is mapped twice", "before_freeze"],
+    ),
+    "shared memory that can only be read": (
+        "area = mmap.mmap(-1, 4096, prot=mmap.PROT_READ)",
+        ["memory", "cannot be read or written", "before_freeze"],
+    ),
+    "a named semaphore": (
+        """
+        import multiprocessing
+        lock = multiprocessing.get_context("spawn").Lock()
+        """,
+        ["memory", "shared memory", "before_freeze"],
+    ),
     "a shared mapping of a file that can be written": (
         """
         file = open(FOLDER + "/data", "w+b")

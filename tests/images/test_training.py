@@ -319,7 +319,7 @@ def test_what_two_ordinary_runs_have_alike_by_chance_proves_nothing(tmp_path):
 
 def test_a_refusal_of_what_was_learnt_is_none_of_the_program(program):
     # Only the freezer sees this.
-    program.module("late", "import mmap\nVALUE = 2\nSHARED = mmap.mmap(-1, 4096)\n")
+    program.module("late", "import mmap, os\nVALUE = 2\nfd = os.memfd_create('x')\nos.ftruncate(fd, 4096)\nSHARED = mmap.mmap(fd, 4096)\nos.close(fd)\n")
     said = program.freeze("late")
     assert "with it the program cannot be frozen" in said.err
     assert program.starts_alike("late") == "late 2\n"

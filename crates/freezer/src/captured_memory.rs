@@ -8,7 +8,7 @@ use image::{mapping_flag, mapping_kind, MappedFile, Mapping, Section, NO_FILE, P
 use image_writer::TablesWriter;
 
 use crate::findings::{hexadecimal, Findings, Kind};
-use crate::maps::Area;
+use crate::maps::{Area, DELETED, SHARED_FOLDER};
 use crate::pages::{PageMap, ANONYMOUS_GAP, FILE_GAP};
 use crate::sys::{self, File};
 
@@ -22,6 +22,10 @@ const SMALL_LIBRARY: u64 = 1 << 20;
 
 /// Maximum address space for the main thread's stack if its limit is higher or absent.
 const STACK_SPACE: u64 = 128 << 20;
+
+/// Why memory that others may have is refused.
+const OF_OTHERS: &[u8] =
+    b"shared memory, which another process may change (named, memfd or SysV); release it in a before_freeze hook";
 
 /// Address space kept free between the stack and the mapping below it.
 const STACK_DISTANCE: u64 = 1 << 20;
@@ -77,10 +81,12 @@ impl<'a> MemoryLayout<'a> {
             }
             if name == b"[vdso]" || name.starts_with(b"[vvar") {
                 self.add_vdso(area);
-            } else if let Some(problem) = problem(area) {
+            } else if let Some(problem) = problem(area).or_else(|| shared_problem(area, areas)) {
                 self.refuse(area, problem);
             } else if name == b"[stack]" {
                 self.add_stack(area, below)?;
+            } else if area.is_nameless_shared() {
+                self.add_nameless_shared(area);
             } else if area.shared {
                 self.add_shared(area);
             } else {
@@ -169,6 +175,16 @@ impl<'a> MemoryLayout<'a> {
             let row = self.file_row(area, area.start..area.end, file);
             self.push(Mapping { flags: row.flags | mapping_flag::SHARED, ..row });
         }
+    }
+
+    /// Adds shared memory that this process alone has (children are refused): each thaw gets its own, with this content, and
+    /// shares that with the children that it has then.
+    fn add_nameless_shared(&mut self, area: &Area) {
+        let row = anonymous(area, area.start..area.end);
+        self.push(Mapping { flags: row.flags | mapping_flag::SHARED, ..row });
+        // Pages that only a child has written are not among those that this process has mapped, so all are stored.
+        let offset = self.take_pages(area.end - area.start);
+        self.push(Mapping { offset, kind: mapping_kind::COPY, flags: 0, ..row });
     }
 
     fn add_file(&mut self, area: &Area) -> Result<(), i32> {
@@ -349,25 +365,65 @@ fn problem(area: &Area) -> Option<&'static [u8]> {
     let writable = area.protection & libc::PROT_WRITE as u32 != 0;
     if area.start < RESERVED_END && area.end > RESERVED_START {
         Some(b"in the range that the launcher needs")
-    } else if name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV") || name.starts_with(b"/dev/zero") {
-        Some(b"shared memory, which another process may change (memfd, SysV or anonymous shared mapping); release it in a before_freeze hook")
+    } else if name.starts_with(b"/memfd:")
+        || name.starts_with(b"/SYSV")
+        || (name.starts_with(SHARED_FOLDER) && !area.is_nameless_shared())
+    {
+        Some(OF_OTHERS)
     } else if name.starts_with(b"/[aio]") || name.starts_with(b"anon_inode:") {
         Some(b"memory of a kernel facility (AIO, io_uring, perf, userfaultfd) whose state cannot be made again; close it in a before_freeze hook")
     } else if area.has_flag(b"ht") {
         Some(b"in huge pages of hugetlbfs; allocate it after the freeze point")
     } else if area.has_flag(b"um") || area.has_flag(b"uw") || area.has_flag(b"ui") {
         Some(b"watched by a userfaultfd; close it in a before_freeze hook")
-    } else if area.has_flag(b"io") || area.has_flag(b"pf") || name.starts_with(b"/dev/") {
+    } else if area.has_flag(b"io") || area.has_flag(b"pf") || (name.starts_with(b"/dev/") && !area.is_nameless_shared())
+    {
         Some(b"a mapping of a device; close the device in a before_freeze hook")
     } else if area.has_flag(b"ss") {
         Some(b"a shadow stack; start the runtime without it (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)")
     } else if area.key != 0 {
         Some(b"under a protection key; release it in a before_freeze hook")
-    } else if area.shared && writable {
+    } else if area.shared && writable && !area.is_nameless_shared() {
         Some(b"a shared mapping that can be written, so other processes may see or change it; close it in a before_freeze hook")
-    } else if area.inode != 0 && name.ends_with(b" (deleted)") {
+    } else if area.inode != 0 && name.ends_with(DELETED) && !area.is_nameless_shared() {
         Some(b"a mapping of a file that was deleted or replaced while the program booted; start the freeze again")
     } else {
         None
     }
+}
+
+/// Why shared memory without a name cannot be frozen.
+fn shared_problem(area: &Area, areas: &[Area]) -> Option<&'static [u8]> {
+    const BOTH: u32 = (libc::PROT_READ | libc::PROT_WRITE) as u32;
+    if !area.is_nameless_shared() {
+        return None;
+    }
+    let end = |area: &Area| area.offset + (area.end - area.start);
+    let overlaps = |other: &&Area| {
+        let (one, two) = (area.offset..end(area), other.offset..end(other));
+        other.start != area.start && other.inode == area.inode && one.start < two.end && two.start < one.end
+    };
+    if areas.iter().any(|other| overlaps(&other)) {
+        Some(b"shared memory that is mapped twice, which a thaw cannot make again; release it in a before_freeze hook")
+    } else if area.protection & BOTH != BOTH {
+        Some(b"shared memory that cannot be read or written, which a thaw cannot fill; release it in a before_freeze hook")
+    } else if has_another_name(area) {
+        Some(OF_OTHERS)
+    } else {
+        None
+    }
+}
+
+/// Whether a file in the folder of shared memory is this one. The C library opens a semaphore under a first name, links it to
+/// its own and removes the first, which the kernel goes on to show.
+fn has_another_name(area: &Area) -> bool {
+    let folder = sys::c_path(&[SHARED_FOLDER]);
+    let Ok(names) = File::open(&folder, libc::O_RDONLY | libc::O_DIRECTORY).map(|folder| folder.names()) else {
+        return false;
+    };
+    let inode = |name: &Vec<u8>| {
+        File::open(&sys::c_path(&[SHARED_FOLDER, name]), libc::O_PATH | libc::O_NOFOLLOW).and_then(|file| file.status())
+    };
+    area.name.starts_with(SHARED_FOLDER)
+        && names.iter().any(|name| inode(name).is_ok_and(|status| status.inode == area.inode))
 }

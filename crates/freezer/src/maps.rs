@@ -5,6 +5,12 @@ use core::ops::Range;
 
 use crate::sys;
 
+/// What the kernel appends to the path of a file that has no name any more.
+pub const DELETED: &[u8] = b" (deleted)";
+
+/// Where shared memory and semaphores have names (shm_overview(7), sem_overview(7)).
+pub const SHARED_FOLDER: &[u8] = b"/dev/shm/";
+
 /// A mapping with its flags.
 #[derive(Clone)]
 pub struct Area {
@@ -32,6 +38,13 @@ impl Area {
     /// Whether it has this two-letter flag.
     pub fn has_flag(&self, flag: &[u8; 2]) -> bool {
         self.flags.split(|&byte| byte == b' ').any(|word| word == flag)
+    }
+
+    /// Whether it is shared memory to which no path leads: an anonymous shared mapping, or a semaphore that was removed when
+    /// everybody had it open. The kernel shows the former as a deleted /dev/zero (`shmem_zero_setup`).
+    pub fn is_nameless_shared(&self) -> bool {
+        let is_memory = self.name == b"/dev/zero (deleted)" || self.name.starts_with(SHARED_FOLDER);
+        self.shared && is_memory && self.name.ends_with(DELETED)
     }
 
     /// The part of it in `range`.

@@ -68,7 +68,7 @@ pub mod mapping_kind {
 
 /// Properties of a mapping besides its protection.
 pub mod mapping_flag {
-    /// A shared mapping of a file, read-only.
+    /// A shared mapping: of a file, read-only, or of memory without a name, which each thaw has for itself and its children.
     pub const SHARED: u32 = 1;
     /// MAP_NORESERVE.
     pub const NORESERVE: u32 = 2;

@@ -203,7 +203,8 @@ fn make(
                     .map_err(failed)?;
             }
             mapping_kind::ANONYMOUS => {
-                map(mapping.protection, private | MAP_ANONYMOUS, None, 0).map_err(failed)?;
+                let flags = if mapping.flags & mapping_flag::SHARED != 0 { MAP_SHARED | MAP_FIXED } else { private };
+                map(mapping.protection, flags | MAP_ANONYMOUS, None, 0).map_err(failed)?;
             }
             mapping_kind::STACK => {
                 let flags = private | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_STACK | MAP_NORESERVE;
