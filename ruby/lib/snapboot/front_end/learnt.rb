@@ -26,6 +26,7 @@ class Learnt
     # The first boot has tried the features.
     @is_later_boot = %w[other again].include?(request.value("evidence"))
     @script = request.value("script")
+    @leaves_script = request.leaves_script?
     # By path: the feature whose loading loaded it.
     @from = request.records("learnt").to_h
     @gems = request.records("gem").reject { |name, _| name == PER_START_GEM }
@@ -132,7 +133,7 @@ class Learnt
     @active = []
     return unless defined?(Gem.loaded_specs)
 
-    script = @script ? File.binread(@script) : ""
+    script = @script && !@leaves_script ? File.binread(@script) : ""
     Gem.use_gemdeps if script.include?(GEMDEPS)
     @gems.select! { |name, version| only?(name, version) } unless script.match?(BINSTUB)
     (@gems + unambiguous).each do |name, version|
