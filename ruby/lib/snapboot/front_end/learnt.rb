@@ -91,6 +91,16 @@ class Learnt
     !@loaded.empty?
   end
 
+  # Whether the search for a feature by its name leads to this path. An image depends on the search: another file of that name
+  # may appear in a folder before.
+  def found_first?(path)
+    name = $LOAD_PATH.filter_map { |folder| path.delete_prefix("#{folder}/") if path.start_with?("#{folder}/") }.min_by(&:size)
+    return true if name.nil?
+
+    found = $LOAD_PATH.resolve_feature_path(name.delete_suffix(File.extname(name)))&.last
+    found.nil? || found == path || File.identical?(found, path)
+  end
+
   # Returns the one of +left+ that the feature is a part of, if any: it may rely on that one, so it is not loaded without.
   def whole(path, left)
     wholes(path).find { |other| left.key?(other) }
@@ -218,7 +228,10 @@ class Learnt
 
   def load_for_good(paths)
     Recipes.training = :loading
-    paths.each { |path| require path }
+    paths.each do |path|
+      found_first?(path)
+      require path
+    end
     @loaded = paths & $LOADED_FEATURES
   ensure
     Recipes.training = nil
