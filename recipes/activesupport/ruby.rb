@@ -108,9 +108,8 @@ end
 
 Recipes.register(EncryptedFileRecipe)
 
-# Hooks that run when a part of a framework is loaded (`ActiveSupport.on_load`). An application registers some of them while it
-# is initialised, and sets by others what those before have not set. If that part was loaded earlier, each would run at once,
-# in another order.
+# Hooks that run when a part of a framework is loaded (`ActiveSupport.on_load`). An application registers them while it is
+# initialised. If that part was loaded earlier, each would run at once, in another order.
 module LoadHooksRecipe
   class << self
     include Recipes::Defaults

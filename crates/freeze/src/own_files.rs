@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// What is at the top of a checkout.
 const MARKS: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 /// Folders that installers and tools fill.
-const INSTALLED: [&str; 6] = ["site-packages", "dist-packages", "node_modules", ".bundle", ".tox", ".nox"];
+const INSTALLED: [&str; 4] = ["site-packages", "dist-packages", "node_modules", ".bundle"];
 
 /// Tells own files from others, and remembers what it has seen of their folders.
 #[derive(Debug, Default)]

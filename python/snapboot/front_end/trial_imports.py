@@ -59,8 +59,9 @@ class Output:
 class SeenOutside:
     """Start-specific effects of this process that the recorder and the freezer see.
 
-    They write them into files of the control directory (`folder`, bytes) before the process gets its answer. importers: the Importers, whose
-    own listings of folders do not count.
+    They write them into files of the control directory (`folder`, bytes) before the process gets its answer.
+
+    importers: the Importers, whose own listings of folders do not count.
     """
 
     def __init__(self, folder, importers):

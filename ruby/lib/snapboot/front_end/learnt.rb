@@ -91,12 +91,13 @@ class Learnt
     !@loaded.empty?
   end
 
-  # Whether the search for a feature by its name leads to this path. An image depends on the search: another file of that name
-  # may appear in a folder before.
+  # Whether the search for a feature by its name leads to this path. An image depends on the search: another file of that
+  # name may appear in a folder before.
   def found_first?(path)
-    name = $LOAD_PATH.filter_map { |folder| path.delete_prefix("#{folder}/") if path.start_with?("#{folder}/") }.min_by(&:size)
-    return true if name.nil?
+    folders = $LOAD_PATH.map { |folder| "#{folder}/" }.select { |folder| path.start_with?(folder) }
+    return true if folders.empty?
 
+    name = path.delete_prefix(folders.max_by(&:size))
     found = $LOAD_PATH.resolve_feature_path(name.delete_suffix(File.extname(name)))&.last
     found.nil? || found == path || File.identical?(found, path)
   end

@@ -12,7 +12,8 @@ class MainSyntax
 
   # Returns the SyntaxError that would end each start of the program; nil if there is none, or none that is certain.
   def error
-    return if @request.leaves_script? || (@request.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
+    return if @request.leaves_script?
+    return if (@request.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
 
     verbose = $VERBOSE
     $VERBOSE = nil
