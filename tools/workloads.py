@@ -338,6 +338,7 @@ WORKLOADS = {
         python=("flask", "requests", "pymongo", "code-data-share==0.1.0"), build=build_code_data_share,
     ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
+    "development": Workload("a new Django project with pytest", python=("django", "pytest", "pytest-django"), build=build_django),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
@@ -448,8 +449,7 @@ def build_venv(directory: pathlib.Path, values: dict, python: str, packages: tup
         install_debian_packages(("python3-venv",))
     venv = directory / "venv"
     run([python, "-m", "venv", *([] if packages else ["--without-pip"]), venv])
-    values["bin"] = str(venv / "bin")
-    values["python"] = str(venv / "bin/python")
+    values |= {"bin": str(venv / "bin"), "python": str(venv / "bin/python")}
     if packages:
         run([values["python"], "-m", "pip", "install", "-q", *packages])
 

@@ -107,3 +107,40 @@ module EncryptedFileRecipe
 end
 
 Recipes.register(EncryptedFileRecipe)
+
+# Hooks that run when a part of a framework is loaded (`ActiveSupport.on_load`). An application registers them while it is
+# initialised. If that part was loaded earlier, each would run at once, in another order.
+module LoadHooksRecipe
+  class << self
+    include Recipes::Defaults
+
+    def applies?
+      false
+    end
+
+    # A feature that runs such hooks is left to the program.
+    def trying(trial)
+      return watch(trial) if found
+
+      TracePoint.new(:end) { |event| watch(trial) if event.self.equal?(found) }.enable
+    end
+
+    private
+
+    def found
+      return unless Object.const_defined?(:ActiveSupport) && ActiveSupport.const_defined?(:LazyLoadHooks, false)
+
+      ActiveSupport.const_get(:LazyLoadHooks)
+    end
+
+    def watch(trial)
+      original = found.instance_method(:run_load_hooks)
+      found.define_method(:run_load_hooks) do |name, *base|
+        trial.record_effect("runs the load hooks of #{name}")
+        original.bind_call(self, name, *base)
+      end
+    end
+  end
+end
+
+Recipes.register(LoadHooksRecipe)

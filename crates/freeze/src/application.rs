@@ -24,6 +24,7 @@ pub struct Applied {
     pub name: String,
     /// See [`Application`].
     pub preloads: Vec<String>,
+    pub libraries: Vec<String>,
     pub training: Vec<Vec<OsString>>,
     pub warm_up: Vec<String>,
     pub environment: Vec<(OsString, OsString)>,
@@ -35,6 +36,15 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// What is left of it where the application's own files are left to each start: its libraries, and the training runs,
+    /// which tell what else it loads. A script that decides by itself which libraries there are is in the image.
+    pub fn fitted(self, leaves_script: &mut bool) -> Applied {
+        if !std::mem::replace(leaves_script, *leaves_script && self.libraries.is_empty()) {
+            return self;
+        }
+        Applied { preloads: self.libraries, training: self.training, ..Applied::default() }
+    }
+
     /// Adds the recipe's requests to the front end, and the code of this and of libraries' recipes.
     pub fn add_to(&self, request: &mut Entries, language: Language) {
         if let Some(here) = self.here {
@@ -87,6 +97,7 @@ fn applied(recipe: &'static Recipe, script: &Path, text: &str, here: Option<&Pat
     Some(Applied {
         name: recipe.rules.name.clone(),
         preloads,
+        libraries: of.libraries.iter().map(|name| filled(name)).collect::<Option<_>>()?,
         training: of.train.iter().map(|run| run.split(' ').map(OsString::from).collect()).collect(),
         warm_up: of.warm_up.clone(),
         environment: (of.environment.iter())

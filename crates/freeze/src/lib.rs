@@ -18,6 +18,7 @@ mod lacks;
 mod late_plugins;
 mod outcome;
 mod output;
+mod own_files;
 mod pipeline;
 mod profile;
 mod program;

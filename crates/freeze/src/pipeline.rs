@@ -61,6 +61,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         .then(|| application::for_program(language, &program.main))
         .flatten()
         .unwrap_or_default();
+    let recipe = recipe.fitted(&mut program.leaves_script);
     let image =
         |program: &Program| Pipeline { request, program, progress, interrupt: &interrupt, begun }.with_recipe(&recipe);
     let made = match image(&program) {
@@ -402,6 +403,7 @@ impl Pipeline<'_> {
         let guards: Vec<OsString> = guards.chain(known).chain(any).collect();
         let bytecode = environment.value("PYTHONPYCACHEPREFIX");
         let ignored = Ignored::new(&program.output, request.installation.own_files(), bytecode);
+        let ignored = ignored.with_script(program.main.script.as_deref().filter(|_| program.leaves_script));
         boot.report.reads.facts.extend(attributes::bound_to(&boot.report.repeated, &boot.accesses.set));
         if let Some(shown) = &shown {
             boot = programs::drop_reads(&asked, shown, boot, &start, &ignored)?;

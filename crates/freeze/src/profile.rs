@@ -125,6 +125,28 @@ impl Profile {
         self.runs.push(run);
     }
 
+    /// The same without what comes from files that each start loads. `is_left`: whether a file is one of these.
+    pub fn without_files(mut self, language: Language, mut is_left: impl FnMut(&Path) -> bool) -> Profile {
+        let from = self.loaded.len() - self.report_count;
+        let all = std::mem::take(&mut self.loaded);
+        for (number, (name, file)) in all.into_iter().enumerate() {
+            let path = if language == Language::Ruby { &name } else { &file };
+            if is_left(Path::new(path)) {
+                self.report_count -= usize::from(number >= from);
+                self.known.push(name);
+            } else {
+                self.loaded.push((name, file));
+            }
+        }
+        self
+    }
+
+    /// Drops which modules all runs have loaded: other runs may load others.
+    pub fn without_always(mut self) -> Profile {
+        self.counts.clear();
+        self
+    }
+
     /// Whether there is nothing to load.
     pub fn is_empty(&self) -> bool {
         self.loaded.is_empty() && self.patterns.is_empty() && self.warm_up.is_empty()

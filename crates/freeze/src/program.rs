@@ -27,6 +27,8 @@ pub struct Program {
     pub output: PathBuf,
     /// Identifies the image that is replaced, with how its starts went.
     pub replaced: Option<(u64, Option<Starts>)>,
+    /// Whether the image leaves the script to each start, since it is one of the user's own files.
+    pub leaves_script: bool,
     /// Messages to the user about what is frozen.
     pub messages: Vec<String>,
 }

@@ -136,10 +136,12 @@ pub struct Changing {
     pub places: Vec<PathBuf>,
     /// Names of variables.
     pub variables: Vec<OsString>,
+    /// Whether the user's own files are, too: see own_files.rs.
+    pub own_files: bool,
 }
 
 impl Changing {
-    /// Whether there are none.
+    /// Whether no single ones are known.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty() && self.variables.is_empty()
     }

@@ -76,6 +76,9 @@ pub struct Application {
     pattern: OnceLock<Regex>,
     /// The preloads, as in `--preload`.
     pub preload: Vec<String>,
+    /// What is preloaded instead where the application's files are left to each start: libraries alone.
+    #[serde(default)]
+    pub libraries: Vec<String>,
     /// Training runs if the user names none: the arguments of each, with which the program changes nothing.
     #[serde(default)]
     pub train: Vec<String>,

@@ -93,17 +93,22 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
 /// Paths that each start looks up anew, since what is there changes. A trial import that looks one up learns of it: a
 /// module found there may not be loaded early.
 pub struct Changing {
-    /// The paths.
-    pub places: HashSet<PathBuf>,
+    /// Whether a path is one of them.
+    pub is_one: Box<dyn FnMut(&Path) -> bool + Send>,
+    /// Whether what is in a directory changes. When it is opened, its path is reported with a slash at its end.
+    pub is_directory: Box<dyn FnMut(&Path) -> bool + Send>,
     /// Receives each of these paths when it is looked up, followed by a NUL.
     pub looked_up: File,
 }
 
 impl Changing {
     /// Reports a path to the trial import, if it is one of these. The report is in the file before the call continues.
-    fn report(&mut self, path: &Path) -> bool {
+    fn report(&mut self, path: &Path, used: Use) -> bool {
+        if used == Use::OpenDirectory && (self.is_directory)(path) {
+            let _ = self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"/\0"].concat());
+        }
         // A path that cannot be reported counts as an input.
-        self.places.contains(path) && self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"\0"].concat()).is_ok()
+        (self.is_one)(path) && self.looked_up.write_all(&[path.as_os_str().as_bytes(), b"\0"].concat()).is_ok()
     }
 }
 
@@ -208,7 +213,8 @@ impl State {
                     if named == Named::FROM_START && self.trials.contains(&process) {
                         continue;
                     }
-                    if self.trials.contains(&process) && self.changing.as_mut().is_some_and(|it| it.report(&path)) {
+                    if self.trials.contains(&process) && self.changing.as_mut().is_some_and(|it| it.report(&path, used))
+                    {
                         continue;
                     }
                     if self.record_reader(&path, used, process, call) {

@@ -229,7 +229,7 @@ fn attempt(
     if !changing.is_empty() && has_too_little(&outcome, loaded) {
         changes.need(&changing);
         changes.keep(folder);
-        outcome = freeze(Changing::default());
+        outcome = freeze(changes.changing());
         made = Image::open(output);
     } else if !changing.is_empty() {
         changes.settle(output);

@@ -77,6 +77,7 @@ impl Changes {
         Changing {
             places: places.filter(|place| !self.needed.contains(*place)).cloned().collect(),
             variables: names.filter(|name| !self.needed.contains(Path::new(name))).map(OsString::from).collect(),
+            own_files: true,
         }
     }
 

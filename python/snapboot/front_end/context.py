@@ -52,7 +52,7 @@ class Context:
         self.prepared = None
         self.path_entry = first_entry(main)
         if request.main == "script":
-            self.prepared = Prepared(main.value, request.script)
+            self.prepared = Prepared(main.value, request.script, is_left=request.leaves_script)
             if self.prepared.is_package:
                 self.path_entry = self.prepared.filename
             else:

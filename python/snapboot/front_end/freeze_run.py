@@ -158,7 +158,7 @@ class Freeze:
             return main.value, None
         prepared = self.context.prepared
         if prepared is not None:
-            if not prepared.is_package:
+            if prepared.is_left or not prepared.is_package:
                 return prepared.source, None
             return preload.module_source("__main__")
         if main.kind == "module":
@@ -224,7 +224,8 @@ class Freeze:
         for kind, name in times.kept(self.folder):
             self.report.add(kind, name)
         for path in inputs.loaded_files(self.request.script):
-            self.report.add("loaded", path)
+            if not (self.request.leaves_script and path == self.request.script):
+                self.report.add("loaded", path)
         for key, value in self.importers.entries(self.context.own_folder()):
             self.report.add(key, value)
         self.importers = None

@@ -49,6 +49,10 @@ class Importers:
         """Drops the listings until now: another process reports them."""
         self._lists.clear()
 
+    def count_lists(self, folder):
+        """Returns how often importers have listed a folder."""
+        return self._lists.get(folder, 0)
+
     def looked_up_in(self, folder):
         """Returns the modules that were looked for in this folder: by name, whether each was found in it (True), elsewhere (False) or
         nowhere (None). A module that was found but not loaded will be looked for again."""

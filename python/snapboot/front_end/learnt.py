@@ -91,7 +91,7 @@ class Learnt:
         result = folder + b"/rehearsed"
 
         def run():
-            trial = Trial(self, reads, folder)
+            trial = Trial(self, reads, folder, importers)
             try:
                 trial.run(names, work)
             finally:
@@ -121,7 +121,7 @@ def _read_left_out(path):
 class Trial:
     """The work of a child: it imports the modules, does the work, and records the effects of each. Changes this process for good."""
 
-    def __init__(self, learnt, reads, folder):
+    def __init__(self, learnt, reads, folder, importers):
         self.learnt = learnt
         self.reads = reads
         self.folder = folder
@@ -134,7 +134,7 @@ class Trial:
         reads.attributes.look()
         self._attributes = Attributes(learnt.files, learnt.always, learnt.main, reads.is_watch)
         self.making = Making(self.events)
-        self._seen_outside = SeenOutside(folder)
+        self._seen_outside = SeenOutside(folder, importers)
         self._importing = []
         self._importlib = sys.modules["_frozen_importlib"]
         self._find_and_load = self._importlib._find_and_load

@@ -9,10 +9,11 @@ import posix
 import sys
 
 from . import modules, process
+from .channel import fields
 from .environment import IGNORED, changed
 from .process_state import SIGNALS, Patches
 from .report import to_bytes
-from .request import encode, read_all
+from .request import decode, encode, read_all
 
 
 class LoadReport:
@@ -24,6 +25,7 @@ class LoadReport:
         self._on_news = [encode(word) for word in request.on_news]
         # Modules that were left out of the image on purpose are not reported.
         self._known = {*request.learnt, *request.known}
+        self._own = tuple(folder + "/" for folder in request.checkouts)
         self._process = None
 
     def settle(self):
@@ -53,12 +55,17 @@ class LoadReport:
         if not new or posix.getpid() != self._process or posix.getuid() != posix.geteuid() or self._folder is None:
             return ()
         new.reverse()
-        entries = modules.loaded_from_files([(name, sys.modules[name]) for name in new])
+        entries = [entry for entry in modules.loaded_from_files([(name, sys.modules[name]) for name in new]) if not self._is_own(entry)]
         # Modules that are loaded after the program has patched functions of others may hold the patched ones. Checked only if there is
         # something to report, since it takes a millisecond: each function lies on a page of its own.
         if not entries or any(not name.endswith(HARMLESS) for name in self._patches.found()):
             return ()
         return self._script + entries + changed(self._variables)
+
+    def _is_own(self, entry):
+        """Returns whether an entry is about a file of the user, which no image will have."""
+        _, file = map(decode, fields(entry[1]))
+        return file.startswith(self._own) and not any(folder in file for folder in INSTALLED)
 
     def write(self, entries):
         """Writes the report. Call last of all: the process is then useless to the program."""
@@ -112,6 +119,7 @@ class LoadReport:
         )
 
 
+INSTALLED = ("/site-packages/", "/dist-packages/")
 # Replacing these changes only messages, and no import keeps them.
 HARMLESS = ("hook", "warning")
 # Opening a FIFO must not wait for its other end.

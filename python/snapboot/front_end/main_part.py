@@ -40,14 +40,18 @@ def script_name(given, script):
 
 
 class Prepared:
-    """A script that was read and compiled before the freeze. filename and code, and whether it is a folder or archive."""
+    """A script that was read and compiled before the freeze. filename and code, and whether it is a folder or archive.
 
-    def __init__(self, given, script, filename=None):
+    is_left: whether each start reads and compiles it instead.
+    """
+
+    def __init__(self, given, script, filename=None, is_left=False):
         self.script = script
+        self.is_left = is_left
         self.filename = filename or script_name(given, script)
         self.is_package = importer_of(script) is not None
-        self.source = None if self.is_package else read_file(encode(script))
-        self.code = None if self.is_package else self._compile()
+        self.source = None if self.is_package or is_left else read_file(encode(script))
+        self.code = None if self.source is None else self._compile()
 
     def named(self, given, is_link=False):
         """Returns the same script under the name that a thaw gives it. The name differs outside the directory of the freeze, and where a
@@ -58,7 +62,7 @@ class Prepared:
         if self.is_package:
             raise Fallback("the program is a directory or archive, and its path led there from another directory")
         try:
-            return Prepared(given, self.script, name)
+            return Prepared(given, self.script, name, self.is_left)
         except OSError:
             raise Fallback(CANNOT_COMPILE % "OSError") from None
 

@@ -7,6 +7,7 @@ from .report import as_bytes
 
 MODULE = type(sys)
 SPEC = type(sys.__spec__)
+LOADERS = ("_frozen_importlib_external", "importlib._bootstrap_external", "zipimport")
 NAMES = MODULE.__dict__["__dict__"].__get__
 
 
@@ -18,13 +19,16 @@ def is_module(thing):
 def loaded_from_files(loaded):
     """Returns an entry `module`, a name and a file, for each module that was loaded under its own name from a file.
 
-    loaded: pairs of a name and the value in `sys.modules`.
+    loaded: pairs of a name and the value in `sys.modules`. A module whose loader is none of Python's own, such as one that rewrites code,
+    would be another one if it were loaded before that loader is there.
     """
     entries = []
     for name, module in loaded:
         names = NAMES(module) if is_module(module) else None
         spec = names.get("__spec__") if type(names) is dict else None
-        if type(spec) is SPEC and spec.name == name and spec.has_location and type(spec.origin) is str:
+        if type(spec) is not SPEC or type(spec.loader).__module__ not in LOADERS:
+            continue
+        if spec.name == name and spec.has_location and type(spec.origin) is str:
             entries.append(("module", record(as_bytes(name), as_bytes(spec.origin))))
     return entries
 

@@ -132,7 +132,7 @@ def _try_in_child(imports, package, folder, importers, reads):
     from .trial_imports import in_child
 
     passed, tell = posix.pipe()
-    in_child(lambda: _run_in_child(imports, package, folder, tell, reads), folder, importers, reads)
+    in_child(lambda: _run_in_child(imports, package, folder, tell, importers, reads), folder, importers, reads)
     posix.close(tell)
     # A process started by an import may hold the other end open for ever: read only what is there.
     posix.set_blocking(passed, False)
@@ -144,7 +144,7 @@ def _try_in_child(imports, package, folder, importers, reads):
     return [mark == GOOD[0] for mark in marks]
 
 
-def _run_in_child(imports, package, folder, tell, reads):
+def _run_in_child(imports, package, folder, tell, importers, reads):
     from .lost_threads import lost
     from .making import TEMPORARY, Making
     from .trial_imports import Output, SeenOutside
@@ -154,7 +154,7 @@ def _run_in_child(imports, package, folder, tell, reads):
     made = []
     making = Making(made)
     output = Output(folder, reads.terminal)
-    seen_outside = SeenOutside(folder)
+    seen_outside = SeenOutside(folder, importers)
     for one in imports:
         mark = GOOD
         try:

@@ -31,6 +31,8 @@ class Request:
     recorded, see watched_values.py. shifts_addresses: by how much the program's objects have other addresses than in the first boot, see
     evidence.py; 0 for not at all. form: the number of the form that the values of another start have, see everyday_forms.py; 0 for none.
 
+    leaves_script: whether each start reads the script. checkouts: folders of the user's own files, which are not reported.
+
     secrets: names of variables (bytes) for which the boot has made-up values. recipe_code: for each recipe with code its name, its folder
     and the code. restarted_threads: names of packages whose threads are started again on demand. compares_secrets: whether nothing is
     frozen, and the contents of the process are compared with a boot with other values.
@@ -75,6 +77,8 @@ class Request:
         self.form = int(fields.get("form", ["0"])[0])
         self.system = dict(encode(fact).split(b"=", 1) for fact in fields.get("system", []))
         self.facts = dict(encode(fact).split(b"=", 1) for fact in fields.get("fact", []))
+        self.leaves_script = fields.get("leaves_script") == ["1"]
+        self.checkouts = fields.get("checkout", [])
         self.secrets = [encode(name) for name in fields.get("secret", [])]
         self.compares_secrets = fields.get("compares_secrets") == ["1"]
 

@@ -60,17 +60,28 @@ class SeenOutside:
     """Start-specific effects of this process that the recorder and the freezer see.
 
     They write them into files of the control directory (`folder`, bytes) before the process gets its answer.
+
+    importers: the Importers, whose own listings of folders do not count.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, importers):
+        self._importers = importers
+        self._opened = {}  # how often each folder of the user was opened to be listed
         self._changing = _Appended(folder + b"/changing")
         self._noted = _Appended(folder + b"/noted")
 
     def events(self):
         """Returns the events since the last call, a list of phrases."""
-        looked_up = ["looks for %s, which changes" % decode(path) for path in self._changing.entries()]
+        looked_up = ["looks for %s, which changes" % path for path in map(decode, self._changing.entries()) if self._counts(path)]
         read = [fields(entry.partition(b"=")[2]) for entry in self._noted.entries()]
         return looked_up + ["reads " + decode(subject) for kind, _, subject, *_ in read if kind == EARLY]
+
+    def _counts(self, path):
+        if path[-1:] != "/":
+            return True
+        folder = path[:-1]
+        self._opened[folder] = count = self._opened.get(folder, 0) + 1
+        return count > self._importers.count_lists(folder)
 
 
 class _Appended:

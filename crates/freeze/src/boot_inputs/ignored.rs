@@ -17,6 +17,8 @@ pub enum Reason {
     Written,
     /// Bytecode that Python derives from a source: the source counts.
     Bytecode,
+    /// The script, which each start reads.
+    Script,
     /// It cannot be read now, and the boot could not read it either.
     Unknown,
 }
@@ -33,6 +35,8 @@ pub struct Ignored {
     own: Vec<PathBuf>,
     /// PYTHONPYCACHEPREFIX of the boot.
     bytecode: Option<PathBuf>,
+    /// The script, if each start reads it.
+    script: Option<PathBuf>,
 }
 
 impl Ignored {
@@ -44,7 +48,12 @@ impl Ignored {
         let image_name = output.file_name().unwrap_or_default().to_owned();
         let control_dir = [b".", image_name.as_encoded_bytes(), b".freezing-"].concat();
         let bytecode = bytecode.filter(|it| !it.is_empty()).map(PathBuf::from);
-        Ignored { homes, image_name, control_dir, own, bytecode }
+        Ignored { homes, image_name, control_dir, own, bytecode, script: None }
+    }
+
+    /// Ignores the script as well.
+    pub fn with_script(self, script: Option<&Path>) -> Self {
+        Ignored { script: script.map(Path::to_owned), ..self }
     }
 
     /// The name of the image.
@@ -63,6 +72,9 @@ impl Ignored {
         let made = |path: &Path| places.get(path).is_some_and(|access| access.made);
         if access.written || path.ancestors().any(made) {
             return Some(Reason::Written);
+        }
+        if self.script.as_deref() == Some(path) {
+            return Some(Reason::Script);
         }
         if self.is_bytecode(path, places) {
             return Some(Reason::Bytecode);

@@ -188,11 +188,22 @@ impl<'a> BootRequest<'a> {
 
     /// The inputs left to each start. Trial imports learn from DIR/changing which of them they looked up.
     fn changing(&self) -> Result<Option<Changing>> {
-        let store = self.freeze.store().filter(|store| !store.changing.places.is_empty());
-        let Some(store) = store else { return Ok(None) };
+        let mut own = self.freeze.own_files();
+        let is_any = |places: &&Vec<PathBuf>| !places.is_empty() || own.is_some();
+        let places = self.freeze.store().map(|store| &store.changing.places).filter(is_any);
+        let Some(places) = places else { return Ok(None) };
         let file = self.freeze.dir.file("changing");
         let looked_up = File::create(&file).map_err(|error| Failure::io("write", &file, &error))?;
-        Ok(Some(Changing { places: store.changing.places.iter().cloned().collect(), looked_up }))
+        let places: BTreeSet<PathBuf> = places.iter().cloned().collect();
+        let mut is_own = move |path: &Path| own.as_mut().is_some_and(|own| own.contains(path));
+        let mut own = self.freeze.own_files();
+        let is_directory =
+            move |path: &Path| own.as_mut().is_some_and(|own| own.checkout_with(path).is_some() && path.is_dir());
+        Ok(Some(Changing {
+            is_one: Box::new(move |path| places.contains(path) || is_own(path)),
+            is_directory: Box::new(is_directory),
+            looked_up,
+        }))
     }
 
     /// The request to the front end.
@@ -235,6 +246,10 @@ impl<'a> BootRequest<'a> {
             request.push("compares_secrets", "1");
         }
         self.environment.secrets.iter().for_each(|secret| request.push("secret", &secret.name));
+        if program.leaves_script {
+            request.push("leaves_script", "1");
+        }
+        self.freeze.checkouts().iter().for_each(|folder| request.push("checkout", folder));
         if let Some(store) = self.freeze.store() {
             request.push("profile", &store.profile);
             store.changing.variables.iter().for_each(|name| request.push("changed", name));

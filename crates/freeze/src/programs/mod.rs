@@ -24,7 +24,8 @@ mod terminals;
 mod training;
 mod watched;
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use judge::environment::Environment;
 use runtime::terminal::Terminal;
@@ -32,6 +33,7 @@ use runtime::terminal::Terminal;
 use crate::application::Applied;
 use crate::control_dir::ControlDir;
 use crate::interrupt::Interrupt;
+use crate::own_files::OwnFiles;
 use crate::program::Program;
 use crate::progress::Progress;
 use crate::request::{FreezeRequest, InStore};
@@ -74,9 +76,22 @@ impl<'a> Freeze<'a> {
         self.request.store.as_ref()
     }
 
+    /// The user's own files, if the image leaves them to each start.
+    pub fn own_files(&self) -> Option<OwnFiles> {
+        resolve::own_files(self.request, &self.program.runtime, &self.program.output)
+    }
+
     /// The terminal of the starts that the image serves first.
     pub fn terminal(&self) -> Option<Terminal> {
         self.store().and_then(|store| store.terminal)
+    }
+
+    /// The checkouts of the script and the current directory, if they are the user's own.
+    pub fn checkouts(&self) -> BTreeSet<PathBuf> {
+        let Some(mut own) = self.own_files() else { return BTreeSet::new() };
+        let script = self.program.main.script.as_ref().and_then(|script| own.checkout(script));
+        let here = std::env::current_dir().ok().and_then(|here| own.checkout_with(&here));
+        script.into_iter().chain(here).collect()
     }
 
     /// The preloads: the user's, or else the recipe's.

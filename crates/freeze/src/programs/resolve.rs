@@ -1,6 +1,6 @@
 //! Finds out what a request means here: the program, its runtime and environment, and where the image goes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use image_file::info::Info;
@@ -8,11 +8,12 @@ use image_file::starts::Starts;
 use image_file::{rotation, ImageFile};
 use judge::environment::Environment;
 use judge::variables;
-use runtime::{probe, search_path, Main, Shim};
+use runtime::{probe, search_path, Main, Runtime, Shim};
 
 use super::cpu_level;
 use crate::arch;
 use crate::output;
+use crate::own_files::OwnFiles;
 use crate::program::Program;
 use crate::progress::{Progress, Step};
 use crate::request::{Cpu, FreezeRequest};
@@ -61,5 +62,28 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
     messages.iter().filter(|message| !known.contains(message)).for_each(|message| progress.message(message));
     let replaced = replaced.map(|old| (old.head().image_id(), Starts::read(&old)));
     let executed = resolved.executed;
-    Ok(Program { runtime, main, executed, named, cpu, only_native, environment, output, replaced, messages })
+    let mut own = own_files(request, &runtime, &output);
+    let leaves_script = own.as_mut().zip(main.script.as_ref()).is_some_and(|(own, script)| own.contains(script));
+    Ok(Program {
+        runtime,
+        main,
+        executed,
+        named,
+        cpu,
+        only_native,
+        environment,
+        output,
+        replaced,
+        leaves_script,
+        messages,
+    })
+}
+
+/// The user's own files, if the image leaves them to each start. Neither this installation nor the store nor the runtime
+/// are among them.
+pub fn own_files(request: &FreezeRequest, runtime: &Runtime, output: &Path) -> Option<OwnFiles> {
+    request.store.as_ref().filter(|store| store.changing.own_files)?;
+    let folder = output.parent().map(Path::to_owned);
+    let executed = runtime.program.canonicalize().ok();
+    Some(OwnFiles::new(request.installation.own_files().into_iter().chain(folder).chain(executed).collect()))
 }

@@ -75,7 +75,12 @@ pub fn train(freeze: &Freeze<'_>) -> outcome::Result<Profile> {
     }
     let script = || script_behind_links(&program.main);
     let reports = freeze.store().map(|store| StartReports::read(&store.profile, script())).unwrap_or_default();
-    Ok(Profile::new(learnt, failed, is_tool, warm_up, reports))
+    let profile = Profile::new(learnt, failed, is_tool, warm_up, reports);
+    let profile = match freeze.own_files() {
+        Some(mut own) => profile.without_files(program.runtime.language, |file| own.checkout(file).is_some()),
+        None => profile,
+    };
+    Ok(if program.leaves_script { profile.without_always() } else { profile })
 }
 
 /// Makes a run; None if it exceeded the time limit.

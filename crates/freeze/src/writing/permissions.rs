@@ -61,7 +61,7 @@ impl Readers {
                         Some(Reason::Image | Reason::FrontEnd) => false,
                         // Created by the boot itself; a file that it only wrote to may have been read before.
                         Some(Reason::Written) => access.written,
-                        Some(Reason::Bytecode | Reason::Unknown) | None => true,
+                        Some(Reason::Bytecode | Reason::Script | Reason::Unknown) | None => true,
                     }
             })
             .map(|(path, _)| path)

@@ -16,6 +16,7 @@ class FreezeRun
   SECRETS = %w[secret_values comparison].freeze
   # The files that walk through all that a boot holds.
   COMPARING = %w[object_paths object_code below_keys process_roots start_comparison form_comparison].freeze
+  EMPTY = "the script is empty, and each start would be that of an empty one"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
 
@@ -126,10 +127,13 @@ class FreezeRun
 
   def find_main_script
     # Ruby drops an empty script at once, and goes straight to its end.
-    return at_exit { default_freeze_point } if @request.main == :script && File.zero?(@request.value("script"))
+    if @request.main == :script && File.zero?(@request.value("script"))
+      return @request.leaves_script? ? refuse(EMPTY) : at_exit { default_freeze_point }
+    end
 
     @script = (PrismScript.parses? ? PrismScript : MainScript).new
-    @request.main == :script ? @script.prepare_renaming(always: @load_report) : @script.prepare_exchange
+    is_same = @request.main == :script && !@request.leaves_script?
+    is_same ? @script.prepare_renaming(always: @load_report) : @script.prepare_exchange
     @script.before_parse { default_freeze_point }
   rescue MainScript::NotFound => e
     @report.user_mistake("cannot take over the main script: #{e.message}. " \
@@ -198,7 +202,7 @@ class FreezeRun
     return if @request.list("learnt").empty?
 
     LEARNING.each(&@load_file)
-    learnt = Learnt.new(@request, @request.main == :bare ? nil : @request.main_source)
+    learnt = Learnt.new(@request, @request.main == :bare || @request.leaves_script? ? nil : @request.main_source)
     learnt.load(@reads, @gem_lists)
     learnt.report_to(@report)
     @learnt = learnt.any?
@@ -324,7 +328,7 @@ class FreezeRun
     @asked = { folder: @reads.folder?, terminal: @reads.terminal? }
     @evidence.stop
     @report.reads = nil
-    @inputs.report_to(@report, @request.value("script"))
+    @inputs.report_to(@report, @request.leaves_script? ? nil : @request.value("script"))
     @gem_lists.report_to(@report)
     @kept_gems = @gem_lists.kept
     @gem_lists.forget_homes
@@ -401,8 +405,9 @@ class FreezeRun
 
   # In another directory the launcher names the script by its absolute path; or by a link, see crates/launcher link.rs.
   def name_script(name)
-    return @script.keep_name if name == @request.list("argv")[@request.main_index]
-    return if @script.take_path(name)
+    return if @request.leaves_script? && @script.run_file(name)
+    return @script.keep_name if name == @request.list("argv")[@request.main_index] && !@request.leaves_script?
+    return if !@request.leaves_script? && @script.take_path(name)
 
     @context.fall_back("the script cannot be given another name")
   end

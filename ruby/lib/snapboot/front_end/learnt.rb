@@ -26,6 +26,7 @@ class Learnt
     # The first boot has tried the features.
     @is_later_boot = %w[other again].include?(request.value("evidence"))
     @script = request.value("script")
+    @leaves_script = request.leaves_script?
     # By path: the feature whose loading loaded it.
     @from = request.records("learnt").to_h
     @gems = request.records("gem").reject { |name, _| name == PER_START_GEM }
@@ -90,6 +91,17 @@ class Learnt
     !@loaded.empty?
   end
 
+  # Whether the search for a feature by its name leads to this path. An image depends on the search: another file of that
+  # name may appear in a folder before.
+  def found_first?(path)
+    folders = $LOAD_PATH.map { |folder| "#{folder}/" }.select { |folder| path.start_with?(folder) }
+    return true if folders.empty?
+
+    name = path.delete_prefix(folders.max_by(&:size))
+    found = $LOAD_PATH.resolve_feature_path(name.delete_suffix(File.extname(name)))&.last
+    found.nil? || found == path || File.identical?(found, path)
+  end
+
   # Returns the one of +left+ that the feature is a part of, if any: it may rely on that one, so it is not loaded without.
   def whole(path, left)
     wholes(path).find { |other| left.key?(other) }
@@ -132,7 +144,7 @@ class Learnt
     @active = []
     return unless defined?(Gem.loaded_specs)
 
-    script = @script ? File.binread(@script) : ""
+    script = @script && !@leaves_script ? File.binread(@script) : ""
     Gem.use_gemdeps if script.include?(GEMDEPS)
     @gems.select! { |name, version| only?(name, version) } unless script.match?(BINSTUB)
     (@gems + unambiguous).each do |name, version|
@@ -217,7 +229,10 @@ class Learnt
 
   def load_for_good(paths)
     Recipes.training = :loading
-    paths.each { |path| require path }
+    paths.each do |path|
+      found_first?(path)
+      require path
+    end
     @loaded = paths & $LOADED_FEATURES
   ensure
     Recipes.training = nil

@@ -11,6 +11,7 @@ class LoadReport
   OPENING = File::RDWR | File::APPEND | File::CREAT | File::NOFOLLOW | File::NONBLOCK | File::NOCTTY | File::BINARY
   # Decides in each start which gems exist.
   BUNDLER = %r{/bundler/setup\.rb\z}
+  INSTALLED = %r{/gems/[^/]+-\d[^/]*/|/vendor/bundle/|/lib/ruby/}
   # The methods before the program could change them.
   SPAWN = Process.method(:spawn)
   OPEN = File.method(:open)
@@ -21,6 +22,7 @@ class LoadReport
   # +request+ names the file and the command.
   def initialize(request)
     @profile = request.value("profile")
+    @checkouts = request.list("checkout").map { |folder| "#{folder}/" }
     @script = request.list("told_of").map { |script| "script=#{script}" }
     @on_news = request.list("on_news")
     # Features that were left out of the image on purpose are not reported.
@@ -92,10 +94,15 @@ class LoadReport
     !($!.nil? || $!.is_a?(StandardError) || $!.is_a?(ScriptError) || $!.is_a?(SystemExit))
   end
 
+  # Whether it is a file of the user, which no image will have.
+  def own_file?(path)
+    path.start_with?(*@checkouts) && !path.match?(INSTALLED)
+  end
+
   # Returns the entries to report; most starts have none.
   def new_entries
     new = ($LOADED_FEATURES - @known - @left).select do |path|
-      path.start_with?("/") && !(@own && path.match?(@own)) && File.file?(path)
+      path.start_with?("/") && !(@own && path.match?(@own)) && !own_file?(path) && File.file?(path)
     end
     return "" if new.empty? || new.any?(BUNDLER)
 

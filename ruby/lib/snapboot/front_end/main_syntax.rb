@@ -12,6 +12,7 @@ class MainSyntax
 
   # Returns the SyntaxError that would end each start of the program; nil if there is none, or none that is certain.
   def error
+    return if @request.leaves_script?
     return if (@request.options + ENV.fetch("RUBYOPT", "").split).any? { |word| word.match?(READING) }
 
     verbose = $VERBOSE

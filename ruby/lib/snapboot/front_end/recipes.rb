@@ -51,6 +51,9 @@ module Recipes
       false
     end
 
+    # A child is about to load features one by one. +trial+ records effects because of which one may not be loaded early.
+    def trying(_trial); end
+
     # Those that run now, and that #after_thaw starts again: they have nothing to do that a process must wait for at its end.
     def threads
       []
@@ -109,6 +112,11 @@ module Recipes
     # Whether one says so of the thread.
     def may_be_cut_off?(thread)
       @all.any? { |recipe| recipe.may_be_cut_off?(thread) }
+    end
+
+    # Tells them that this process is +trial+.
+    def trying(trial)
+      @all.each { |recipe| recipe.trying(trial) }
     end
 
     # Threads that are there after a thaw, too.

@@ -54,10 +54,15 @@ class Request
     CommandLine.new(list("argv")[main_index..])
   end
 
+  # Whether each start reads the script.
+  def leaves_script?
+    value("leaves_script") == "1"
+  end
+
   # Returns the text of the main part as bytes; empty if the image gets it later.
   def main_source
     case main
-    when :script then File.binread(value("script"))
+    when :script then leaves_script? ? "" : File.binread(value("script"))
     when :code then command.code.to_s.b # none if options are combined with it, as in -ne
     else ""
     end

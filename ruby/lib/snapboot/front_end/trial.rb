@@ -61,6 +61,7 @@ class Trial
     @gem_lists.forget
     watch
     Recipes.training = :trial
+    Recipes.trying(self)
     paths.each { |path| try(path) unless @done.key?(path) || @left.key?(path) }
     settle
     find_what_is_kept(paths) if @left.size == @learnt.left_out.size
@@ -148,6 +149,7 @@ class Trial
   def try(path)
     whole = @learnt.whole(path, @left)
     return @left[path] = "requires #{root(whole)}" if whole
+    return @left[path] = "is not found first by its name" unless @learnt.found_first?(path)
 
     File.binwrite("#{@directory}/trying", path)
     # Here as well: `require` may know the file by another name, through a link.

@@ -1,0 +1,3 @@
+def test_page(page):
+    print(page)
+    assert "<p>" in page
