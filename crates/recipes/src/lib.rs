@@ -9,6 +9,7 @@
 
 mod contradiction;
 mod freeze_point;
+mod mistake;
 mod own;
 mod pattern;
 mod rules;

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::rules::Mistake;
+use crate::mistake::{line, Mistake};
 
 /// A regular expression, compiled when it is needed.
 #[derive(Debug, Deserialize)]
@@ -31,7 +31,7 @@ impl Pattern {
     /// Fails if it is none. `file`: the text of the recipe.toml.
     pub(crate) fn check(&self, file: &str) -> Result<(), Mistake> {
         Regex::new(self.text.get_ref()).map(drop).map_err(|error| Mistake {
-            line: crate::rules::line(file, self.text.span().start),
+            line: line(file, self.text.span().start),
             what: format!("this is not a regular expression: {error}"),
         })
     }

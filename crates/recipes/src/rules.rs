@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use crate::contradiction::Contradiction;
 use crate::freeze_point::FreezePoint;
+use crate::mistake::{line, Mistake};
 use crate::pattern::Pattern;
 
 /// A recipe.
@@ -256,15 +257,6 @@ pub struct LatePlugins {
     pub warning: String,
 }
 
-/// A mistake in a recipe.toml.
-#[derive(Debug)]
-pub struct Mistake {
-    /// Its line, from 1.
-    pub line: usize,
-    /// What was expected, and what was found.
-    pub what: String,
-}
-
 impl Rules {
     /// Parses a recipe.toml that a test has validated.
     pub(crate) fn parse_valid(text: &str) -> Result<Rules, Mistake> {
@@ -381,11 +373,6 @@ fn code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
             "expected at least {LEAST} bytes such as `0f a2`, two digits each, found `{text}`"
         ))
     })
-}
-
-/// The number of the line that contains a byte of a text, from 1.
-pub(crate) fn line(text: &str, byte: usize) -> usize {
-    text.get(..byte).unwrap_or_default().matches('\n').count() + 1
 }
 
 #[cfg(test)]

@@ -169,6 +169,11 @@ class Freeze:
         """Freezes deep in the program's own call stack."""
         if sys.modules["_thread"].get_ident() != self.thread:
             raise RuntimeError("snapboot.freeze_point() must be called in the main thread")
+        if self.at is not None:
+            try:
+                self._load_learnt(None)
+            except BaseException as error:
+                self._raised(error)
         self._freeze()
         self._thawed()
         _watch(*self.watching)

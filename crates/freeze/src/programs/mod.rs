@@ -42,7 +42,7 @@ pub use cpu_level::for_level;
 pub use derived::follows_form_of_secrets;
 pub use drop_reads::drop_reads;
 pub use first_start::first_start;
-pub use image_boot::boot;
+pub use image_boot::{boot, check_quiet};
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use other_start::compare_starts;
 pub use rehearse::rehearse;
