@@ -6,6 +6,7 @@ A sample is one number. The kinds:
     cpu       milliseconds of CPU, user and system, that a process and all whom it waited for have used
     response  milliseconds from just before a server's process is made until its first answer over loopback HTTP
     rate      answers per second of a server over one connection of loopback HTTP, after WARMING ones
+    footprint megabytes (PSS) of a server and its children, after WARMING answers
     memory    megabytes (PSS) of PROCESSES processes of the same program that are alive at the same time
     printed   the number that the program itself prints
 
@@ -58,7 +59,7 @@ def streams(stderr: str) -> list[tuple]:
 def spawn(argv: list[str], env: dict[str, str], stderr: str) -> int:
     """Start a process as a shell would, with the signals that Python ignores at their defaults. Returns its id."""
     defaults = [signal.SIGPIPE, signal.SIGXFSZ]
-    return os.posix_spawn(argv[0], argv, env, file_actions=streams(stderr), setsigdef=defaults)
+    return os.posix_spawn(argv[0], argv, env, file_actions=streams(stderr), setsigdef=defaults, setpgroup=0)
 
 
 def check(argv: list[str], env: dict[str, str]) -> str:
@@ -113,15 +114,15 @@ def ended_well(argv: list[str], env: dict[str, str], stderr: str) -> resource.st
     return used
 
 
-def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
-    """Milliseconds until a server answers; the word {port} in `argv` is where. Raises MeasureError if it does not."""
-    with server(argv, env, stderr) as (_, milliseconds):
+def response_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null", port: int | None = None) -> float:
+    """Milliseconds until a server answers. port: see `server`. Raises MeasureError if it does not."""
+    with server(argv, env, stderr, port) as (_, _, milliseconds):
         return milliseconds
 
 
-def rate_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -> float:
-    """Answers per second of a warm server; the word {port} in `argv` is where. Raises MeasureError if it does not answer."""
-    with server(argv, env, stderr) as (port, _):
+def rate_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null", port: int | None = None) -> float:
+    """Answers per second of a warm server. port: see `server`. Raises MeasureError if it does not answer."""
+    with server(argv, env, stderr, port) as (_, port, _):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
         try:
             ask(connection, WARMING)
@@ -132,11 +133,34 @@ def rate_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null") -
             connection.close()
 
 
+def footprint_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null", port: int | None = None) -> float:
+    """Megabytes of a warm server and its children. port: see `server`. Raises MeasureError if it does not answer."""
+    with server(argv, env, stderr, port) as (pid, port, _):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT_SECONDS)
+        try:
+            ask(connection, WARMING)
+        finally:
+            connection.close()
+        return sum(pss(member) for member in members(pid))
+
+
+def members(group: int) -> list[int]:
+    """The processes of a process group."""
+    found = []
+    for number in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            fields = pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(") ")[2].split()
+            found += [int(number)] if int(fields[2]) == group and fields[0] != "Z" else []
+    return found
+
+
 @contextlib.contextmanager
-def server(argv: list[str], env: dict[str, str], stderr: str) -> Iterator[tuple[int, float]]:
-    """A server that has answered: its port, and milliseconds from just before its process was made until then. It is ended at the end."""
+def server(argv: list[str], env: dict[str, str], stderr: str, port: int | None) -> Iterator[tuple[int, int, float]]:
+    """A server that has answered: its number, its port, and milliseconds from just before its process was made until then. It is
+    ended at the end, with its children. port: where it listens; None: where the word {port} in `argv` says."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port or 0))
         port = probe.getsockname()[1]
     words = [word.replace("{port}", str(port)) for word in argv]
     began = time.monotonic_ns()
@@ -146,18 +170,20 @@ def server(argv: list[str], env: dict[str, str], stderr: str) -> Iterator[tuple[
             waited = (time.monotonic_ns() - began) / 1e9
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                pid = 0
                 raise MeasureError(
                     f"`{shown(words)}` ended with {os.waitstatus_to_exitcode(status)} before it answered"
                 )
             if waited > LIMIT_SECONDS:
                 raise MeasureError(f"`{shown(words)}` did not answer on port {port} within {LIMIT_SECONDS} s")
             time.sleep(0.0002)
-        yield port, (time.monotonic_ns() - began) / 1e6
+        yield pid, port, (time.monotonic_ns() - began) / 1e6
     finally:
-        if pid:
-            os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
+        while members(pid):  # children, which are init's by now
+            time.sleep(0.0002)
 
 
 def answers(port: int) -> bool:
@@ -216,11 +242,12 @@ def printed_once(argv: list[str], env: dict[str, str], stderr: str = "/dev/null"
         raise MeasureError(f"`{shown(argv)}` should print one number and printed {output[:80]!r}") from None
 
 
-KINDS: dict[str, Callable[[list[str], dict[str, str], str], float]] = {
+KINDS: dict[str, Callable[..., float]] = {
     "time": time_once,
     "cpu": cpu_once,
     "response": response_once,
     "rate": rate_once,
+    "footprint": footprint_once,
     "memory": memory_once,
     "printed": printed_once,
 }

@@ -1,13 +1,13 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
 image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13,
-yjit.toml about the same with a Ruby that has YJIT, and levels.toml about images for levels of CPUs. containers.toml is measured by
-bench/container_starts.py, all others by bench/run.py."""
+yjit.toml about the same with a Ruby that has YJIT, levels.toml about images for levels of CPUs, and servers.toml about servers that
+recipes freeze. containers.toml is measured by bench/container_starts.py, all others by bench/run.py."""
 
 import pathlib
 import tomllib
 
 BENCH = pathlib.Path(__file__).resolve().parent
-NAMES = ("scenarios", "cold-boot", "python-boot", "models", "rails-7", "yjit", "levels")
+NAMES = ("scenarios", "cold-boot", "python-boot", "models", "rails-7", "yjit", "levels", "servers")
 PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in NAMES}
 CONTAINERS = BENCH / "containers.toml"
 REPORTED = {**PLANS, "containers": CONTAINERS}

@@ -200,6 +200,7 @@ TABLES = {
     "rails-7": [pairs_table, cold_boot_table],
     "yjit": [pairs_table],
     "levels": [pairs_table],
+    "servers": [pairs_table],
     "containers": [pairs_table],
 }
 

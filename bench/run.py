@@ -33,6 +33,8 @@ import report  # noqa: E402
 import workloads  # noqa: E402
 
 RESULTS = ROOT / "bench/results"
+FREEZE_SECONDS = 900  # no freeze may take longer
+OF_SERVERS = ("response", "rate", "footprint")
 PLACEHOLDER = re.compile(r"\{([a-z0-9-]+)\.([a-z0-9-]+)\}")
 
 
@@ -107,7 +109,7 @@ class Bench:
         command = [self.snapboot, "freeze", "-o", str(path), *self.words(table["freeze"])]
         began = time.monotonic()
         try:
-            limit = measure.LIMIT_SECONDS
+            limit = FREEZE_SECONDS
             done = subprocess.run(
                 command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit
             )
@@ -154,7 +156,7 @@ class Bench:
         cwd, env = self.surroundings(scenario, **local)
         os.chdir(cwd)
         with Background(helper, measure.LOGGED | env):
-            if kind not in ("response", "rate"):
+            if kind not in OF_SERVERS:
                 outputs = self.check(commands, entry)
                 if kind != "printed":
                     entry["prints"] = same_output(outputs)
@@ -190,6 +192,7 @@ class Bench:
             evicted=self.words(scenario.get("evict", {}).get(case, []), **local),
             removed=self.words(scenario.get("remove", {}).get(case, []), **local),
             traces=self.words(own.get("traces", []), **local),
+            port=scenario.get("port"),
         )
 
 
@@ -203,6 +206,7 @@ class Command:
     stderr: str  # a file that is appended to
     evicted: list[str]  # files that are dropped from the page cache first
     removed: list[str]  # files and folders that are removed first
+    port: int | None  # where a server listens that is always at one port
     traces: list[str]  # files that it leaves behind if it did what it is measured for
 
     def sample(self, kind) -> float:
@@ -210,7 +214,7 @@ class Command:
         self.prepare()
         for path in self.evicted:
             measure.evict(path)
-        return kind(self.argv, self.env, self.stderr)
+        return kind(self.argv, self.env, self.stderr, *([self.port] if self.port else []))
 
     def check(self) -> str:
         """Run it once, unmeasured, and return its standard output. Raises MeasureError when it fails or leaves no traces."""

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """The real programs that tests, benchmarks and the demo run, made ready under .work/.
 
-Each workload is a row of WORKLOADS: the Debian packages, the Python packages and the build step it needs. Making one
-ready is idempotent (a stamp tells that it is done and from which recipe), safe in parallel (one lock per workload) and
-quick the second time.
+Each workload is a row of WORKLOADS: the Debian packages, the Python packages and the build step it needs. Making one ready is idempotent
+(a stamp tells that it is done and from which recipe), safe in parallel (one lock per workload) and quick the second time.
 
     tools/workloads.py web django           make these ready; print what each offers as JSON
     tools/workloads.py web --python PYTHON  for another CPython
@@ -339,6 +338,7 @@ WORKLOADS = {
     ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "development": Workload("a new Django project with pytest", python=("django", "pytest", "pytest-django"), build=build_django),
+    "servers": Workload("servers of Python", python=("gunicorn", "flask", "django", "uvicorn", "fastapi", "celery", "awslambdaric")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),

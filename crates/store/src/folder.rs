@@ -70,8 +70,12 @@ impl Folder {
     }
 
     /// Has a link lead to it, whether it exists or not. What cannot be written is left: then starts ask more seldom.
+    ///
+    /// A program whose arguments belong to its command has several folders; one with images, for which starts ask, is better.
     pub fn link_from(&self, link: &Path) {
-        if std::fs::read_link(link).ok().as_deref() == Some(&self.path) {
+        let led = std::fs::read_link(link).ok();
+        let is_better = |path: &PathBuf| *path == self.path || !Folder::new(path.clone()).images().is_empty();
+        if led.as_ref().is_some_and(is_better) {
             return;
         }
         let _ = std::fs::remove_file(link);

@@ -85,7 +85,8 @@ pub struct Freeze {
     /// Freeze where COMMAND first calls a function, and not right before its main part: `MODULE:FUNCTION` of Python
     /// (`gunicorn.arbiter:Arbiter.start`), `Class#method` or `Class.method` of Ruby (`Puma::Binder#parse`). For a server, that is
     /// where it has loaded the application and not yet opened a socket. COMMAND runs up to there, in its main thread. The image is for its
-    /// arguments alone: with any others COMMAND runs the ordinary way.
+    /// arguments alone: with any others COMMAND runs the ordinary way. Default: the function that Snapboot's recipe for COMMAND names, if
+    /// any, as for gunicorn, where neither --preload nor --train is given.
     #[arg(long, value_name = "FUNCTION", conflicts_with = "train")]
     pub at: Option<String>,
 
@@ -102,7 +103,7 @@ pub struct Freeze {
     pub no_train: bool,
 
     /// Leave out what Snapboot's recipe for a framework adds: for `bin/rails` the application, for Django's `manage.py` the
-    /// project, for `rackup` and `puma` what `config.ru` requires first. Default: the recipe counts where --preload names nothing.
+    /// project, for `rackup` and `puma` what `config.ru` requires first, for servers the function where they are frozen. Default: the recipe counts where --preload names nothing.
     #[arg(long)]
     pub no_recipe: bool,
 

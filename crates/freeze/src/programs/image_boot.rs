@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use failure::Failure;
 use judge::findings::{add_origins, Finding};
 
 use super::boot::{BootRequest, Ended, Watch};
@@ -63,4 +64,17 @@ pub fn boot(boot: &BootRequest<'_>) -> Result<(Boot, bool)> {
         progress.message(&message.to_string());
     }
     Err(Stop::Refused(findings))
+}
+
+/// Fails if a boot has printed something before the place that a recipe names: nobody has asked for starts that leave it out. `was_seen`:
+/// whether it has.
+pub fn check_quiet(freeze: &Freeze<'_>, was_seen: bool) -> Result<()> {
+    let places = &freeze.recipe.at;
+    if !was_seen || places.is_empty() {
+        return Ok(());
+    }
+    let places = places.join(" or ");
+    Err(Stop::Failed(Failure::failed(format!(
+        "the program prints something before it calls {places}, which its thaws would not print."
+    ))))
 }

@@ -44,7 +44,7 @@ pub use cpu_level::for_level;
 pub use derived::follows_form_of_secrets;
 pub use drop_reads::drop_reads;
 pub use first_start::first_start;
-pub use image_boot::boot;
+pub use image_boot::{boot, check_quiet};
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use other_start::compare_starts;
 pub use rehearse::rehearse;
@@ -92,6 +92,15 @@ impl<'a> Freeze<'a> {
         let script = self.program.main.script.as_ref().and_then(|script| own.checkout(script));
         let here = std::env::current_dir().ok().and_then(|here| own.checkout_with(&here));
         script.into_iter().chain(here).collect()
+    }
+
+    /// The functions at which the program is frozen, at whichever it calls first: the user's, or else the recipe's. None: right before its
+    /// main part.
+    pub fn places(&self) -> &'a [String] {
+        match &self.request.at {
+            None => &self.recipe.at,
+            Some(named) => std::slice::from_ref(named),
+        }
     }
 
     /// The preloads: the user's, or else the recipe's.

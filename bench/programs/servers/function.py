@@ -1,0 +1,5 @@
+"""A function of AWS Lambda."""
+
+
+def handler(event, context):
+    return {"got": event}
