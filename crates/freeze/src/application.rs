@@ -1,5 +1,4 @@
-//! The application that a framework's own script starts: the tables `application` of recipes, and which of them applies
-//! to a program.
+//! What a recipe says of a program: its freeze point, or the application that a framework's own script starts.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -22,6 +21,8 @@ const LEADING: &str = r#"(?x) \A \s* (?:
 pub struct Applied {
     /// The framework.
     pub name: String,
+    /// The functions at which the program is frozen; right before its main part if there are none.
+    pub at: Vec<String>,
     /// See [`Application`].
     pub preloads: Vec<String>,
     pub training: Vec<Vec<OsString>>,
@@ -53,8 +54,12 @@ impl Applied {
     }
 }
 
-/// The recipe for a program, if there is one.
-pub fn for_program(language: Language, main: &Main) -> Option<Applied> {
+/// The recipe for a program, if there is one. `may_run`: whether the program may be frozen at a function that it calls.
+pub fn for_program(language: Language, main: &Main, may_run: bool) -> Option<Applied> {
+    if let Some((recipe, point)) = recipes::freeze_point(language, main).filter(|_| may_run) {
+        let (at, preloads) = (point.at.clone(), point.preload.clone());
+        return Some(Applied { name: recipe.rules.name.clone(), at, preloads, ..Applied::default() });
+    }
     let script = main.script.as_deref()?;
     let text = trust::look::read_to_string(script).ok()?;
     let is_alone = main.argv.len() == main.index + 1;
@@ -69,10 +74,10 @@ fn applied(recipe: &'static Recipe, script: &Path, text: &str, here: Option<&Pat
     if !script.ends_with(&of.script) || of.beside.as_ref().is_some_and(|beside| !folder.join(beside).is_file()) {
         return None;
     }
-    let found = of.pattern().captures(text)?;
+    let found = of.text.regex().captures(text)?;
     let filled = |template: &str| -> Option<String> {
         let mut filled = template.replace("{folder}", folder.to_str()?);
-        for name in of.pattern().capture_names().flatten() {
+        for name in of.text.regex().capture_names().flatten() {
             filled = filled.replace(&format!("{{{name}}}"), found.name(name).map_or("", |group| group.as_str()));
         }
         Some(filled)
@@ -86,6 +91,7 @@ fn applied(recipe: &'static Recipe, script: &Path, text: &str, here: Option<&Pat
     }
     Some(Applied {
         name: recipe.rules.name.clone(),
+        at: Vec::new(),
         preloads,
         training: of.train.iter().map(|run| run.split(' ').map(OsString::from).collect()).collect(),
         warm_up: of.warm_up.clone(),

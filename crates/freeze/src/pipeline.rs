@@ -42,7 +42,7 @@ use crate::profile::Profile;
 use crate::program::Program;
 use crate::programs::{self, BootRequest, Freeze};
 use crate::progress::{Progress, Step};
-use crate::request::{Cpu, FreezeRequest};
+use crate::request::{Cpu, FreezeRequest, Training};
 use crate::warnings::{HIDDEN, OUTPUT, SHARED_LAYOUT};
 use crate::writing::{self, Contents, Draft, Dump, Rehearsable};
 
@@ -58,7 +58,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         Interrupt::notice().map_err(|error| Failure::failed(format!("cannot watch for signals: {error}.")))?;
     let language = program.runtime.language;
     let recipe = (request.recipes && request.preloads.is_empty())
-        .then(|| application::for_program(language, &program.main))
+        .then(|| application::for_program(language, &program.main, request.training == Training::Default))
         .flatten()
         .unwrap_or_default();
     let image =
@@ -398,7 +398,7 @@ impl Pipeline<'_> {
         let known = boot.report.reads.guards.iter().map(OsString::from);
         let guards = request.guards.iter().chain(&boot.report.guards).chain(&freeze.recipe.guards).cloned();
         // What a function finds on its first call, the arguments decide; so an image that begins there has those of its command alone.
-        let any = request.at.iter().map(|_| OsString::from("*"));
+        let any = freeze.places().iter().map(|_| OsString::from("*"));
         let guards: Vec<OsString> = guards.chain(known).chain(any).collect();
         let bytecode = environment.value("PYTHONPYCACHEPREFIX");
         let ignored = Ignored::new(&program.output, request.installation.own_files(), bytecode);

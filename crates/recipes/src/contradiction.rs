@@ -15,6 +15,8 @@ pub(crate) enum Contradiction {
     NotOneKind,
     /// `unless_unset` without a fact.
     UnsetWithoutFact,
+    /// A freeze point of no program, or without a function.
+    NoPlace,
     /// `guards` without `at_start`.
     GuardsWithoutStart,
 }
@@ -23,7 +25,7 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Contradiction::NoLanguage => {
-                "missing field `language`: expected \"python\" or \"ruby\" beside application, reads or restarted_threads"
+                "missing field `language`: expected \"python\" or \"ruby\" beside application, freeze_points, reads or restarted_threads"
             }
             Contradiction::HereForPython => {
                 "application.here is for Ruby: Python's front end does not look at the arguments of a start"
@@ -33,6 +35,7 @@ impl fmt::Display for Contradiction {
             }
             Contradiction::NotOneKind => "expected one of `variable`, `environment`, `fact` and `at_start`",
             Contradiction::UnsetWithoutFact => "`unless_unset` belongs to `fact`",
+            Contradiction::NoPlace => "expected `script` or `module` in freeze_points, and a function in `at`",
             Contradiction::GuardsWithoutStart => "`guards` belongs to `at_start`",
         })
     }

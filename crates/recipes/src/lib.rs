@@ -8,14 +8,18 @@
 #![deny(missing_docs)]
 
 mod contradiction;
+mod freeze_point;
 mod own;
+mod pattern;
 mod rules;
 
 use std::sync::OnceLock;
 
 use runtime::Language;
 
+pub use freeze_point::{freeze_point, FreezePoint};
 pub use own::{files as own_files, load as load_own};
+pub use pattern::Pattern;
 pub use rules::{
     Application, Cpu, CpuWords, Here, LatePlugins, Program, Read, ReadOf, Recipe, Remedy, Rules, Variables,
 };
@@ -31,20 +35,24 @@ static OWN: OnceLock<Vec<Recipe>> = OnceLock::new();
 
 /// All recipes by the names of their folders; the user's replace ours.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
-    let own = OWN.get().map(Vec::as_slice).unwrap_or_default();
-    built_in().iter().filter(|ours| own.iter().all(|recipe| recipe.folder != ours.folder)).chain(own)
+    mentioning("")
 }
 
-fn built_in() -> &'static [Recipe] {
-    static BUILT: OnceLock<Vec<Recipe>> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let read = |&(folder, rules, python, ruby): &Files<'_>| {
-            let rules = Rules::parse_valid(rules.unwrap_or_default()).expect("a test reads each recipe");
-            let code = python.or(ruby).map(str::to_owned);
-            Recipe { folder: folder.to_owned(), place: format!("recipes/{folder}").into(), rules, code }
-        };
-        BUILT_IN.iter().map(read).collect()
-    })
+/// Those whose rules contain a text; only these are parsed.
+fn mentioning(text: &'static str) -> impl Iterator<Item = &'static Recipe> {
+    static READ: [OnceLock<Recipe>; BUILT_IN.len()] = [const { OnceLock::new() }; BUILT_IN.len()];
+    let own = OWN.get().map(Vec::as_slice).unwrap_or_default();
+    let is_ours = move |(folder, rules, ..): &Files<'_>| {
+        rules.is_some_and(|rules| rules.contains(text)) && own.iter().all(|recipe| recipe.folder != *folder)
+    };
+    let ours = BUILT_IN.iter().zip(&READ).filter(move |(files, _)| is_ours(files));
+    ours.map(|(files, read)| read.get_or_init(|| built_in(files))).chain(own)
+}
+
+fn built_in(&(folder, rules, python, ruby): &Files<'_>) -> Recipe {
+    let rules = Rules::parse_valid(rules.unwrap_or_default()).expect("a test reads each recipe");
+    let code = python.or(ruby).map(str::to_owned);
+    Recipe { folder: folder.to_owned(), place: format!("recipes/{folder}").into(), rules, code }
 }
 
 /// The rules about reads of all recipes for a language.
@@ -94,7 +102,7 @@ mod tests {
         let document = include_str!("../../../docs/reference.md");
         let section = document.split("\n## Recipes\n").nth(1).unwrap();
         let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-        assert!(Rules::read(example).unwrap().application.unwrap().pattern().is_match("from acme.cli import main"));
+        assert!(Rules::read(example).unwrap().application.unwrap().text.regex().is_match("from acme.cli import main"));
     }
 
     #[test]

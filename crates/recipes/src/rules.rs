@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 use inputs::cpu::Level;
-use regex::Regex;
 use runtime::Language;
 use serde::Deserialize;
-use toml::Spanned;
 
 use crate::contradiction::Contradiction;
+use crate::freeze_point::FreezePoint;
+use crate::pattern::Pattern;
 
 /// A recipe.
 pub struct Recipe {
@@ -35,6 +34,9 @@ pub struct Rules {
     pub language: Option<Language>,
     /// An application that a framework's own script starts.
     pub application: Option<Application>,
+    /// Where programs are frozen whose boot their arguments decide.
+    #[serde(default)]
+    pub freeze_points: Vec<FreezePoint>,
     /// Rules about reads that do not count, or count only in part.
     #[serde(default)]
     pub reads: Vec<Read>,
@@ -71,9 +73,7 @@ pub struct Application {
     /// A file that must exist, relative to the script's folder.
     pub beside: Option<String>,
     /// A regular expression that matches the script's text.
-    text: Spanned<String>,
-    #[serde(skip)]
-    pattern: OnceLock<Regex>,
+    pub text: Pattern,
     /// The preloads, as in `--preload`.
     pub preload: Vec<String>,
     /// Training runs if the user names none: the arguments of each, with which the program changes nothing.
@@ -280,20 +280,26 @@ impl Rules {
         if let Some(what) = rules.contradiction() {
             return Err(Mistake { line: 1, what: what.to_string() });
         }
-        if let Some(Application { text: pattern, .. }) = &rules.application {
-            Regex::new(pattern.get_ref()).map_err(|error| Mistake {
-                line: line(text, pattern.span().start),
-                what: format!("this is not a regular expression: {error}"),
-            })?;
-        }
+        let of_points = rules.freeze_points.iter().flat_map(FreezePoint::patterns);
+        rules.application.iter().map(|of| &of.text).chain(of_points).try_for_each(|pattern| pattern.check(text))?;
         Ok(rules)
     }
 
     /// A contradiction between its keys.
     fn contradiction(&self) -> Option<Contradiction> {
-        let needs_language = self.application.is_some() || !self.reads.is_empty() || !self.restarted_threads.is_empty();
+        let needs_language = self.application.is_some()
+            || !self.freeze_points.is_empty()
+            || !self.reads.is_empty()
+            || !self.restarted_threads.is_empty();
         if needs_language && self.language.is_none() {
             return Some(Contradiction::NoLanguage);
+        }
+        if self
+            .freeze_points
+            .iter()
+            .any(|point| point.at.is_empty() || point.script.is_none() && point.module.is_none())
+        {
+            return Some(Contradiction::NoPlace);
         }
         let has_here = self.application.as_ref().is_some_and(|application| application.here.is_some());
         (has_here && self.language == Some(Language::Python)).then_some(Contradiction::HereForPython)
@@ -302,13 +308,6 @@ impl Rules {
     /// The warm-ups of its application.
     pub fn warm_ups(&self) -> &[String] {
         self.application.as_ref().map(|application| application.warm_up.as_slice()).unwrap_or_default()
-    }
-}
-
-impl Application {
-    /// The regular expression for the script's text.
-    pub fn pattern(&self) -> &Regex {
-        self.pattern.get_or_init(|| Regex::new(self.text.get_ref()).expect("it was tried when it was read"))
     }
 }
 
@@ -385,7 +384,7 @@ fn code<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D:
 }
 
 /// The number of the line that contains a byte of a text, from 1.
-fn line(text: &str, byte: usize) -> usize {
+pub(crate) fn line(text: &str, byte: usize) -> usize {
     text.get(..byte).unwrap_or_default().matches('\n').count() + 1
 }
 

@@ -96,6 +96,17 @@ impl Main {
         Some([name, OsStr::new(".py")].into_iter().collect())
     }
 
+    /// The arguments of the script or module; None if there is none.
+    pub fn arguments(&self) -> Option<&[OsString]> {
+        let own = match self.kind {
+            MainKind::Script => 1,
+            MainKind::Module if self.rest()[0].as_bytes() == b"-m" => 2,
+            MainKind::Module => 1,
+            MainKind::Bare | MainKind::Code => return None,
+        };
+        self.rest().get(own..)
+    }
+
     /// The arguments after the interpreter's options.
     pub fn rest(&self) -> &[OsString] {
         &self.argv[self.index..]

@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use failure::Result;
-use runtime::{is_ruby, locate, looks_like_interpreter, python::runs_site, resolve_knowing, Language, Main, MainKind};
+use runtime::{is_ruby, locate, looks_like_interpreter, python::runs_site, resolve_knowing, Language, Main};
 use serde::{Deserialize, Serialize};
 
 use crate::shims::Shims;
@@ -15,7 +15,7 @@ use crate::shims::Shims;
 pub struct Command {
     /// Its name for people: that of its script or module.
     pub name: String,
-    /// The words that start it, without arguments.
+    /// The words that start it: without arguments, but for a program with a freeze point of a recipe, whose images are for one command line.
     pub words: Vec<String>,
     /// Its file: the script, or the interpreter of a module.
     pub file: PathBuf,
@@ -75,7 +75,7 @@ impl Command {
             Some(main) if runs_site(main.options()) => BootArchive::Python,
             _ => BootArchive::None,
         };
-        let command = main.and_then(|main| split(words, &program, interpreter, main));
+        let command = main.and_then(|main| split(words, &program, interpreter, language, main));
         let is_shim = resolved.shim.is_some();
         Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
@@ -90,21 +90,28 @@ impl Command {
 }
 
 /// `words`: the command line; `program`: the file that its first word leads to; `main`: what `interpreter` runs in the end.
-fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -> Option<(Command, Vec<OsString>)> {
-    let own = match main.kind {
-        MainKind::Script => 1,
-        MainKind::Module if main.rest()[0].as_bytes() == b"-m" => 2,
-        MainKind::Module => 1,
-        MainKind::Bare | MainKind::Code => return None,
-    };
-    let arguments = main.rest().get(own..)?;
-    let named = words.split_at_checked(words.len().checked_sub(arguments.len())?)?.0;
+fn split(
+    words: &[OsString],
+    program: &Path,
+    interpreter: PathBuf,
+    language: Language,
+    main: Main,
+) -> Option<(Command, Vec<OsString>)> {
+    let given = main.arguments()?;
+    // A recipe that is invalid is reported by whoever makes an image.
+    let _ = recipes::load_own();
+    let is_of_arguments = recipes::freeze_point(language, &main).is_some();
+    // Such an image is for one command line, and most often for the application of the current directory.
+    let (own, arguments) = given.split_at(if is_of_arguments { given.len() } else { 0 });
+    let here = is_of_arguments.then(std::env::current_dir).transpose().ok()?;
+    let named = words.split_at_checked(words.len().checked_sub(given.len())?)?.0;
     // Words that the first lines of scripts have added cannot be arguments.
     let (words, file) = match (&main.script, named) {
         (Some(script), [first]) if !first.as_bytes().contains(&b'/') => (vec![text(program)?], script.clone()),
         (Some(script), _) => (all_text(named)?, script.clone()),
         (None, _) => (all_text(named)?, interpreter.clone()),
     };
+    let words = words.into_iter().chain(all_text(own)?).collect();
     let module = main.module().map(|name| name.to_string_lossy().trim_end_matches(".py").to_owned());
     let name = match (&module, &main.script) {
         (Some(module), _) => module.clone(),
@@ -121,6 +128,7 @@ fn split(words: &[OsString], program: &Path, interpreter: PathBuf, main: Main) -
         }
         identity.push(module.into());
     }
+    identity.extend(here.map(PathBuf::into_os_string).into_iter().chain(own.iter().cloned()));
     let identity = identity.iter().map(|word| text(Path::new(word))).collect::<Option<Vec<_>>>()?.join("\0");
     let arguments = arguments.to_vec();
     Some((Command { name, words, file, identity }, arguments))

@@ -118,8 +118,8 @@ class Context:
         main = parse(arguments[self.request.main_index :])
         if main is None:
             raise Fallback("these options need an ordinary start of the interpreter")
-        if self.request.at is not None and main.argv != self.own_arguments:
-            raise Fallback("the image was frozen at %s, and the program was called by another name" % self.request.at)
+        if self.request.at and main.argv != self.own_arguments:
+            raise Fallback("the image was frozen at %s, and the program was called by another name" % " or ".join(self.request.at))
         if self.known_name is not None and main.argv[0] != self.known_name:
             raise Fallback("the program has read the name that it was called by, and this start uses another name")
         if self.umask is not None:
@@ -139,7 +139,7 @@ class Context:
             self._renew_user_site()
         if self.prepared is None:  # or else the script is the same
             self._renew_path(main)
-        if self.request.at is None:  # or else they are the same, and the program may have changed them
+        if not self.request.at:  # or else they are the same, and the program may have changed them
             self._set_arguments(main, arguments)
         if self.spans is not None:
             self.spans.step("context", "standard streams")

@@ -21,7 +21,7 @@ class Early:
     def __init__(self, reads, request, recipes):
         self.reads = reads
         # Whether a thaw has the same arguments and the same main module, or falls back.
-        self.is_bound = request.at is not None
+        self.is_bound = bool(request.at)
         # Of these a thaw has the same first argument and the same main module, or falls back.
         self.is_fixed = request.main in ("script", "code")
         # Whether the program knows by which name the main part was called.

@@ -112,7 +112,7 @@ class Freeze:
             source, package = self._source_of(main)
             if source is not None:
                 self._load(leading_imports(source), package)
-            self.running = self.request.at is not None or source is not None and b"freeze_point" in encode(source)
+            self.running = bool(self.request.at) or source is not None and b"freeze_point" in encode(source)
             if not self.running:
                 self._load_learnt(source)
         except (preload.UnknownPreload, preload.NoMainPart) as error:
@@ -120,7 +120,7 @@ class Freeze:
         except BaseException as error:
             self._raised(error)
         if self.running:
-            if self.request.at is not None:
+            if self.request.at:
                 from .freeze_at import FreezeAt  # see above
 
                 self.at = FreezeAt(self.request.at, self._freeze_point)
@@ -351,7 +351,7 @@ class Freeze:
         if self.at is not None and (error is None or isinstance(error, SystemExit)):
             self._end(USER_MISTAKE, self.at.never_reached())
         if error is not None:
-            self._raised(error, "the program ended before it came to %s" % (self.request.at or "snapboot.freeze_point()"))
+            self._raised(error, "the program ended before it came to %s" % (" or ".join(self.request.at) or "snapboot.freeze_point()"))
         self._end(
             USER_MISTAKE,
             "the program ended without calling snapboot.freeze_point(), which its main part mentions. Expected the program to make "

@@ -14,7 +14,7 @@ class Request:
     names of variables that the boot or its libraries see, though the user has not set them. origins: whether to record where descriptors
     are opened.
 
-    at: the function at which to freeze, as MODULE:FUNCTION, or None.
+    at: the functions at which to freeze, at whichever is called first, as MODULE:FUNCTION; none to freeze before the main part.
 
     learnt: the file of each module that training runs have loaded, by name, in that order. always: the modules that all of these runs have
     loaded. warm_up: their one-time work, see recipes.py. patterns: the regular expressions that they have compiled, see patterns.py.
@@ -51,7 +51,7 @@ class Request:
         self.main_index = int(fields["main_index"][0])
         self.script = fields.get("script", [None])[0]
         self.preload = fields.get("preload", [])
-        self.at = fields.get("at", [None])[0]
+        self.at = fields.get("at", [])
         self.boot_only = fields.get("boot_only", [])
         self.learnt = dict(records("learnt"))
         self.always = set(fields.get("always", []))

@@ -201,7 +201,7 @@ impl<'a> BootRequest<'a> {
         let language = program.runtime.language;
         let mut request = Entries::of_main(&program.main);
         self.freeze.preloads().iter().for_each(|name| request.push("preload", name));
-        asked.at.iter().for_each(|name| request.push("at", name));
+        self.freeze.places().iter().for_each(|name| request.push("at", name));
         self.profile.add_to(&mut request, language);
         recipe.add_to(&mut request, language);
         self.environment.names_for_boot().for_each(|name| request.push("boot_only", name));

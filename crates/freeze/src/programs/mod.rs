@@ -79,6 +79,15 @@ impl<'a> Freeze<'a> {
         self.store().and_then(|store| store.terminal)
     }
 
+    /// The functions at which the program is frozen, at whichever it calls first: the user's, or else the recipe's. None: right before its
+    /// main part.
+    pub fn places(&self) -> &'a [String] {
+        match &self.request.at {
+            None => &self.recipe.at,
+            Some(named) => std::slice::from_ref(named),
+        }
+    }
+
     /// The preloads: the user's, or else the recipe's.
     pub fn preloads(&self) -> &'a [String] {
         match self.request.preloads.as_slice() {

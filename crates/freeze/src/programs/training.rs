@@ -42,7 +42,7 @@ pub fn train(freeze: &Freeze<'_>) -> outcome::Result<Profile> {
     let Freeze { request, program, recipe, dir, interrupt, progress } = *freeze;
     // A recipe's training says more than that it has these options.
     let is_default = request.training == Training::Default;
-    let is_tool = is_default && recipe.training.is_empty() && is_installed(&program.main);
+    let is_tool = is_default && freeze.places().is_empty() && recipe.training.is_empty() && is_installed(&program.main);
     let (runs, limit) = match &request.training {
         Training::None => (Vec::new(), LIMIT),
         Training::Runs(runs) => (runs.clone(), LONG_LIMIT),
