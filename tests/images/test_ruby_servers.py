@@ -23,6 +23,9 @@ class App
 end
 """
 
+# What Puma and Unicorn print when a worker is there.
+WORKER = re.compile(r"Worker \d .* booted|worker=\d ready")
+
 
 def needs(*programs):
     for name in programs:
@@ -40,7 +43,7 @@ class Server:
     """An application of Rack in a folder, the command of its server, and an image of it."""
 
     def __init__(self, folder, command, configuration):
-        self.folder, self.port, self.workers = folder, free_port(), 2 if "workers 2" in configuration else 0
+        self.folder, self.port, self.workers = folder, free_port(), 2 if re.search("(workers|processes) 2", configuration) else 0
         (folder / "app.rb").write_text(APPLICATION)
         (folder / "config.ru").write_text('require_relative "app"\nrun App.new\n')
         (folder / "server.rb").write_text(configuration.replace("PORT", str(self.port)))
@@ -76,7 +79,7 @@ class Server:
     def printed(self, argv, **more):
         """What it prints from its start to its end, without numbers of processes, and its status."""
         with self.started(argv, **more) as process:
-            wait_until(lambda: process.poll() is not None or self.log.read_text().count("booted") == self.workers, "the workers")
+            wait_until(lambda: process.poll() is not None or len(WORKER.findall(self.log.read_text())) == self.workers, "workers")
             answer = self.answer()
             process.terminate()
             status = process.wait(SECONDS)
