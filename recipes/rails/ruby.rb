@@ -8,10 +8,6 @@ module RailsRecipe
   # guards, which match any argument.
   COMMANDS = %w[new plugin test t test:all test:db test:system test:models test:controllers test:helpers test:mailers
                 test:jobs test:channels test:functionals test:units test:integration test:generators].freeze
-  # Up to 7.0 their finalizer looks once more whether the process is a forked one: at its end that changes nothing.
-  HANDLERS = %w[pool handler].map { |name| "/active_record/connection_adapters/abstract/connection_#{name}.rb" }.freeze
-  # Its thread looks once a minute for connections that nobody uses.
-  REAPER = "/active_record/connection_adapters/abstract/connection_pool/reaper.rb"
 
   class << self
     include Recipes::Defaults
@@ -19,18 +15,6 @@ module RailsRecipe
     # True when an application has been initialized.
     def applies?
       Object.const_defined?(:Rails) && Rails.respond_to?(:application) && !Rails.application.nil?
-    end
-
-    def harmless_finalizers?(path)
-      path.end_with?(*HANDLERS)
-    end
-
-    # As long as it has not begun, or sleeps: then it has nothing in hand, and no `ensure`.
-    def may_be_cut_off?(thread)
-      return false unless LostThreads.place(thread).end_with?(REAPER)
-
-      places = thread.backtrace_locations.to_a
-      places.empty? || (places.size == 2 && places.first.base_label == "sleep")
     end
 
     # Loads what the main part surely needs.
@@ -56,15 +40,6 @@ module RailsRecipe
       others = Dir.glob("#{Rails.root}/config/environments/*.rb").map { |file| File.basename(file, ".rb") }
       others.delete(Rails.env.to_s)
       COMMANDS + %w[-e --environment] + others.flat_map { |name| ["-e#{name}", "--environment=#{name}"] }
-    end
-
-    # Connections do not survive a freeze; Rails opens them again on demand.
-    def before_freeze
-      return unless Object.const_defined?(:ActiveRecord) && ActiveRecord.const_defined?(:Base)
-
-      handler = ActiveRecord::Base.connection_handler
-      close = handler.method(:clear_all_connections!)
-      close.arity.zero? ? close.call : close.call(:all)
     end
 
     private

@@ -147,3 +147,35 @@ def test_a_module_of_python(tmp_path):
 def test_training_runs_have_no_sense_then(tmp_path):
     result = support.freeze(tmp_path / "x.img", program(tmp_path, languages.PYTHON), "--at", "__main__:main", "--train=--help")
     assert result.status == 2 and "--at" in result.err and "--train" in result.err, result
+
+
+# Values of the start are in local variables, receivers and half an expression when the program is frozen.
+FRAMES = """\
+class Server
+  def begin(what) = puts([what, @home].inspect)
+  def initialize = @home = ENV["HOME"]
+end
+
+def run
+  note = "#{ENV["HOME"]}/notes"
+  %s
+  puts [ENV["HOME"] + "/half", Server.new.begin("first"), note, size].inspect
+end
+run
+"""
+
+
+@support.needs_ruby
+def test_what_frames_hold_is_renewed_or_binds_in_ruby(tmp_path):
+    homes = [tmp_path / name for name in ("home", "else", "elsewhere")]
+    for home in homes:
+        home.mkdir()
+    envs = [support.environment(HOME=str(home)) for home in homes]
+    for line, serves in (("size = 4", True), ('size = ENV["HOME"].size', False)):
+        (tmp_path / "server.rb").write_text(FRAMES % line)
+        command, image = ["ruby", str(tmp_path / "server.rb")], tmp_path / "server.img"
+        support.frozen(image, command, "--at", "Server#begin", env=envs[0])
+        for env in envs[1:]:
+            ordinary, started = support.run(command, env=env), support.run([image], env=env)
+            assert started.out == ordinary.out and started.fell_back != serves, (line, ordinary, started)
+        image.unlink()

@@ -258,36 +258,3 @@ def test_an_application_of_rack_that_may_load_otherwise_is_left(tmp_path, comman
     assert "preloaded" not in said, said
     ordinary, thawed = (support.run([*program, "-s", "shown"], cwd=tmp_path) for program in (command, [image]))
     assert not thawed.fell_back and thawed.out == ordinary.out, (ordinary, thawed)
-
-
-@support.needs_ruby
-def test_puma_has_the_application_loaded(tmp_path):
-    if not shutil.which("puma"):
-        pytest.skip("there is no puma")
-    prepared("rack")
-    (tmp_path / "app.rb").write_text(RACK_APPLICATION)
-    # It ends where it would have begun to listen.
-    ending = 'puts "app: #{App::LOADED_IN} #{ENV["RACK_ENV"]}"\nexit 3\n'
-    (tmp_path / "config.ru").write_text(f'require "./app"\n{ending}')
-    (tmp_path / "other.ru").write_text("puts 'app: other'\nexit 3\n")
-    image, said = frozen(tmp_path, ["puma"])
-    assert f"preloaded puma, rack, {tmp_path}/app" in said, said
-
-    def compared(*arguments, **variables):
-        env = support.environment(**variables)
-        words = ["-b", "unix://socket", *arguments]
-        ordinary, started = (support.run([program, *words], cwd=tmp_path, env=env) for program in ("puma", image))
-        answers = [[line for line in result.out.splitlines() if line.startswith("app: ")] for result in (ordinary, started)]
-        assert (started.status, answers[1]) == (ordinary.status, answers[0]) and answers[0], (ordinary, started)
-        return not started.fell_back
-
-    assert compared() and compared("-q", "--threads=1:2")
-    for arguments in (["other.ru"], ["-e", "production"], ["-C", "-"], ["-I", "lib"]):
-        assert not compared(*arguments), arguments
-    for name in ("APP_ENV", "RACK_ENV"):
-        assert not compared(**{name: "production"}), name
-    (tmp_path / "config").mkdir()
-    (tmp_path / "config/puma.rb").write_text("environment 'production'\n")
-    assert not compared()
-    _, said = frozen(tmp_path, ["puma"], name="configured.img")
-    assert "preloaded" not in said, said

@@ -36,6 +36,7 @@ pub fn define(ruby: Ruby<'_>) -> Protected<()> {
         (c"tell_look_ups", Method::none(tell_look_ups)),
         (c"await_file", Method::one(await_file)),
         (c"document", Method::one(document::document)),
+        (c"frames", Method::none(|ruby| ruby.frames())),
     ];
     methods.into_iter().try_for_each(|(name, method)| ruby.define_singleton(native, name, method))
 }

@@ -16,6 +16,7 @@
 mod array;
 mod collector;
 mod feature;
+mod frames;
 mod method;
 mod module;
 mod objects;

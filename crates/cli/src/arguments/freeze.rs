@@ -103,7 +103,8 @@ pub struct Freeze {
     pub no_train: bool,
 
     /// Leave out what Snapboot's recipe for a framework adds: for `bin/rails` the application, for Django's `manage.py` the
-    /// project, for `rackup` and `puma` what `config.ru` requires first, for servers the function where they are frozen. Default: the recipe counts where --preload names nothing.
+    /// project, for `rackup` what `config.ru` requires first, for a server the place where it is frozen. Default: the recipe counts
+    /// where --preload names nothing.
     #[arg(long)]
     pub no_recipe: bool,
 

@@ -20,6 +20,8 @@ module Snapboot
     # - compile(path or feature with extension): keeps the code of a script without running it, for build.rb.
     # - tell_look_ups: calls Snapboot::Archive.tell_code at every look-up of code from now on, and tell_compiled where Ruby
     #   had to compile it.
+    # - frames: the frames that are being executed, the innermost first, as arrays of a Thread::Backtrace::Location, the
+    #   Binding (nil for C code) and the receiver. For a process that is compared with another boot.
     # - await_file(name): calls Snapboot::Archive.tell_loaded when a file of that name has been loaded by require.
     module Native
       # Paths of the library: beside this gem's files, after `make install`, in the build of a checkout.

@@ -1,26 +1,24 @@
 # frozen_string_literal: true
 
-# Freezes where the program first calls a certain method (`snapboot freeze --at 'Class#method'`), before its first line. What
-# looks out for that call leaves no frame beneath it.
+# Freezes where the program first calls one of certain methods (`snapboot freeze --at 'Class#method'`, or a recipe), before
+# its first line. What looks out for that call leaves no frame beneath it.
 class FreezeAt
-  CLASS_OF = Kernel.instance_method(:class)
-  NAME = Module.instance_method(:name)
-
-  # +request+: names the method. `Class.method` is one of the class itself.
+  # +request+: names the methods. `Class.method` is one of the class itself.
   def initialize(request)
     @request = request
-    @name = request.value("at")
-    @owner, @kind, method = @name.match(/\A([^#]+)([#.])([^#.]+)\z/)&.captures
-    @method = method&.to_sym
+    @places = request.list("at").map { |name| Place.new(name) }
+    @process = Process.pid
   end
 
-  # Calls the block at the first such call in the main thread; it returns in the thawed process. Returns true.
-  def begin
+  # Calls the block at the first such call in the main thread, or later, if a recipe says so; it returns in the thawed
+  # process. Returns true.
+  def begin(&freeze)
     trace = TracePoint.new(:call) do |event|
-      next unless event.method_id == @method && Thread.current == Thread.main && it?(event)
+      next unless Thread.current == Thread.main && @places.any? { |place| place.called?(event) }
 
       trace.disable
-      yield
+      exit!(1) unless Process.pid == @process # a child, such as a daemon whose parent has ended
+      Recipes.reached(event.self, &freeze) || yield
     end
     trace.enable
     true
@@ -30,30 +28,49 @@ class FreezeAt
   def check(context)
     return if context.main_words == @request.list("argv")[@request.main_index..]
 
-    context.fall_back("the image was frozen at #{@name}, and the program was called by another name")
+    context.fall_back("the image was frozen at #{@places.first.name}, and the program was called by another name")
   end
 
   # What to say of a program that has ended without the call.
   def never_reached
-    why = if @method.nil?
-            "--at wants Class#method, or Class.method for one of the class itself, as in --at 'Server#run'"
-          elsif !Object.const_defined?(@owner)
-            "it has not loaded #{@owner}. Check the name"
-          else
-            "it does not call that method with the given arguments, or calls it outside the main thread. Name another one"
-          end
-    "the program ended without calling #{@name}: #{why}."
-  rescue NameError
-    "the program ended without calling #{@name}: #{@owner} is no name of a class or module. Check it."
+    "the program ended without calling #{@places.map(&:name).join(" or ")}: #{@places.first.why_not}."
   end
 
-  private
+  # A method.
+  class Place
+    CLASS = Kernel.instance_method(:class)
+    NAME = Module.instance_method(:name)
+    private_constant :CLASS, :NAME
 
-  # Whether a call is one of the method, be it inherited or overridden.
-  def it?(event)
-    receiver = event.self
-    return Module === receiver && NAME.bind_call(receiver) == @owner if @kind == "." # rubocop:disable Style/CaseEquality
+    attr_reader :name
 
-    [event.defined_class, CLASS_OF.bind_call(receiver)].any? { |kind| NAME.bind_call(kind) == @owner }
+    def initialize(name)
+      @name = name
+      @owner, @kind, method = name.match(/\A([^#]+)([#.])([^#.]+)\z/)&.captures
+      @method = method&.to_sym
+    end
+
+    # Whether a call is one of the method, be it inherited or overridden.
+    def called?(event)
+      return false unless event.method_id == @method
+
+      receiver = event.self
+      return Module === receiver && NAME.bind_call(receiver) == @owner if @kind == "." # rubocop:disable Style/CaseEquality
+
+      [event.defined_class, CLASS.bind_call(receiver)].any? { |kind| NAME.bind_call(kind) == @owner }
+    end
+
+    # Why a program may have ended without calling it.
+    def why_not
+      if @method.nil?
+        "--at wants Class#method, or Class.method for one of the class itself, as in --at 'Server#run'"
+      elsif !Object.const_defined?(@owner)
+        "it has not loaded #{@owner}. Check the name"
+      else
+        "it does not call that method with the given arguments, or calls it outside the main thread. Name another one"
+      end
+    rescue NameError
+      "#{@owner} is no name of a class or module. Check it"
+    end
   end
 end

@@ -15,7 +15,7 @@ class FreezeRun
   LEARNING = %w[process_state deeds globals trial learnt].freeze
   SECRETS = %w[secret_values comparison].freeze
   # The files that walk through all that a boot holds.
-  COMPARING = %w[object_paths object_code below_keys process_roots start_comparison form_comparison].freeze
+  COMPARING = %w[object_paths object_code below_keys process_roots running_frames start_comparison form_comparison].freeze
   EMPTY = "the script is empty, and each start would be that of an empty one"
   # The last arguments pad the argv area: as many as `snapboot freeze` (boot.rs) appends.
   PAD_ARGUMENTS = 1024
@@ -278,13 +278,10 @@ class FreezeRun
   # another start.
   def settle_evidence
     @context.evidence = @evidence
-    # If the program has called, nobody can look into its own frames.
-    unless @is_called
-      @evidence.settle(@asked, @secrets, @report) do
-        COMPARING.each(&@load_file)
-        @search_path.take_out
-        (@evidence.form_number ? FormComparison : StartComparison).new(@request.directory, @evidence, object_paths).run
-      end
+    @evidence.settle(@asked, @secrets, @report) do
+      COMPARING.each(&@load_file)
+      @search_path.take_out
+      (@evidence.form_number ? FormComparison : StartComparison).new(@request.directory, @evidence, object_paths).run
     end
     @report.finish(Report::WRITTEN) if @evidence.other?
   end
@@ -297,6 +294,7 @@ class FreezeRun
     roots = { **kept, **@settings.kept, **ProcessRoots.all(@umask) }
     roots.update("exit handlers" => @evidence.exit_handlers, "other threads" => @lost_threads,
                  "random numbers" => @context.random_position)
+    roots.update(RunningFrames.all(@directory, "#{Module.nesting.last.inspect}::")) if @is_called
     ObjectPaths.new(Module.nesting.last, @directory, roots, @evidence.private_constants, renewed, @secrets)
   end
 

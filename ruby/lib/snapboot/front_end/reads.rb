@@ -11,6 +11,8 @@ class Reads
   NAMED = %i[[] fetch key? include? member? has_key? assoc values_at slice delete].freeze
   WRITING = %i[[]= store].freeze
   SILENT = %i[update merge! replace clear rehash freeze].freeze
+  # What the block of #watch_method returns where that method reads each variable.
+  WALK = :walk
   # The caller is at most this many frames away, including frames of this file and of methods written in C.
   NEAR = 12
   OWN_FILES = %w[reads early recipes choice chosen_constants].map { |name| "#{File.dirname(__FILE__)}/#{name}.rb" }.freeze
@@ -169,7 +171,8 @@ class Reads
     "#{path_of(frame)}:#{frame.lineno}" unless frame.nil? || path_of(frame).start_with?(@own)
   end
 
-  # Calls the block with the arguments before each call of the method.
+  # Calls the block with the arguments before each call of the method. It returns WALK if the method goes through all
+  # variables.
   def watch_method(object, name, &note)
     owner = object.singleton_class
     return unless owner.method_defined?(name) || owner.private_method_defined?(name)
@@ -181,8 +184,9 @@ class Reads
     watcher = self
     owner.alias_method(name, name)
     owner.define_method(name) do |*arguments, **keywords, &block|
-      note.call(arguments)
-      original.bind_call(self, *arguments, **keywords, &block)
+      next original.bind_call(self, *arguments, **keywords, &block) unless note.call(arguments) == WALK
+
+      watcher.walk(block) { |body| original.bind_call(self, *arguments, **keywords, &body) }
     rescue StandardError => e
       watcher.hide(e)
       raise
@@ -236,6 +240,7 @@ class Reads
     @environment.show_all
     self.class.phase(Channel::OF_PROGRAM)
     @wholes[reader] ||= place
+    WALK
   end
 
   # Returns the file whose code reads; nil for the front end.
@@ -265,6 +270,21 @@ class Reads
   end
 
   public
+
+  # Ruby looks up each variable by its name while it goes through all. That says nothing more, other than what the program's
+  # +block+ does meanwhile. Yields what stands for the block.
+  def walk(block)
+    body = block && proc do |*values|
+      Reads.phase(Channel::OF_PROGRAM)
+      block.call(*values)
+    ensure
+      Reads.phase(Channel::OF_FRONT_END)
+    end
+    Reads.phase(Channel::OF_FRONT_END)
+    yield body
+  ensure
+    Reads.phase(Channel::OF_PROGRAM)
+  end
 
   # Removes the traces of watching from an error of a watched method.
   def hide(error)

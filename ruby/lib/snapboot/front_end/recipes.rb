@@ -22,6 +22,12 @@ module Recipes
 
     def before_freeze; end
 
+    # The program has reached its freeze point, in a method of +receiver+. Returns true if this recipe calls the block later,
+    # as in Recipes.instead; it freezes.
+    def reached?(_receiver)
+      false
+    end
+
     # What was computed of secrets while the program booted and a thaw can compute again: pairs of the string and what does
     # that. A thaw does it in this order, recipe by recipe: what has been exchanged may be used for what comes later.
     def computed_of_secrets
@@ -122,6 +128,22 @@ module Recipes
     # Threads that are there after a thaw, too.
     def threads
       @all.flat_map(&:threads)
+    end
+
+    # Tells them that the program has reached its freeze point. Returns whether one of them freezes later.
+    def reached(receiver, &freeze)
+      @all.any? { |recipe| recipe.reached?(receiver, &freeze) }
+    end
+
+    # When the method +name+ of that object is called next, has the block run instead, once, with the original. A TracePoint,
+    # from where this is called, keeps all others from seeing what is loaded; and the method's frame will be gone.
+    def instead(object, name)
+      original = object.method(name)
+      object.define_singleton_method(name) do |*arguments, **keywords, &block|
+        singleton_class.__send__(:remove_method, name)
+        yield(-> { original.unbind.bind_call(object, *arguments, **keywords, &block) })
+      end
+      true
     end
 
     # The recipes for what is loaded now.
