@@ -124,6 +124,39 @@ def test_a_call_that_does_not_come(language, tmp_path):
         assert not (tmp_path / "x.img").exists()
 
 
+SERVERS = {
+    "python": """\
+import os, socket, sys
+if sys.argv[1] == "child" and os.fork():
+    os.wait()
+    sys.exit(1)
+if sys.argv[1] == "group":
+    os.setpgid(0, 0)
+server = socket.create_server(("127.0.0.1", 0))
+open("serving", "w").close()
+server.accept()
+""",
+    "ruby": """\
+require "socket"
+exit(!Process.wait(child)) if ARGV[0] == "child" && (child = fork)
+Process.setpgid(0, 0) if ARGV[0] == "group"
+server = TCPServer.new("127.0.0.1", 0)
+File.write("serving", "")
+server.accept
+""",
+}
+
+
+@languages.both
+@pytest.mark.parametrize("argument", ["alone", "child", "group"])
+def test_a_server_that_does_not_come_to_its_place_serves_nobody(language, argument, tmp_path):
+    script = tmp_path / f"server{language.ending}"
+    script.write_text(SERVERS[language.name])
+    result = support.freeze(tmp_path / "x.img", [language.program, str(script), argument], "--at", PLACES[language.name][0], cwd=tmp_path)
+    assert result.status == 2 and "was about to listen for connections before it called" in result.err, result
+    assert not (tmp_path / "serving").exists() and not (tmp_path / "x.img").exists()
+
+
 def test_what_the_program_learns_by_then_counts(tmp_path):
     """A variable that is read before the call."""
     command, image = program(tmp_path, languages.PYTHON), tmp_path / "server.img"

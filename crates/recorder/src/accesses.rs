@@ -164,6 +164,8 @@ pub struct Accesses {
     /// [`Attribute::Directory`] when it entered a directory whose name starts with that of the start directory, or has
     /// none.
     pub set: BTreeSet<Attribute>,
+    /// The boot was ended since it was about to listen for connections, and may not.
+    pub listened: bool,
 }
 
 impl Accesses {

@@ -50,8 +50,8 @@ fn filter() -> Vec<sock_filter> {
     // After the rows come a line that allows, a line that notifies, four lines for each argument that may hold flags,
     // and the options of prctl.
     let asks = calls::numbers().map(|(number, flags)| (number, flags.map_or(1, |it| 2 + 4 * (it - FLAGS[0]))));
-    let setters = calls::setters().map(|number| (number, 1)).chain([(libc::SYS_prctl, 2 + 4 * FLAGS.len())]);
-    let all: Vec<(i64, usize)> = asks.chain(setters).collect();
+    let others = calls::setters().chain([calls::LISTEN]).map(|number| (number, 1));
+    let all: Vec<(i64, usize)> = asks.chain(others).chain([(libc::SYS_prctl, 2 + 4 * FLAGS.len())]).collect();
     let rows = all.len();
     let mut filter =
         vec![load(offset_of!(seccomp_data, arch)), is(AUDIT, 0, rows + 1), load(offset_of!(seccomp_data, nr))];
@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(answer(AUDIT, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
             assert_eq!(answer(0x4000_0003, number as u32, [0; 6]), SECCOMP_RET_ALLOW, "of a 32-bit program");
         }
-        for number in calls::setters() {
+        for number in calls::setters().chain([calls::LISTEN]) {
             assert_eq!(answer(AUDIT, number as u32, [0; 6]), SECCOMP_RET_USER_NOTIF, "{number}");
         }
         for (option, _) in calls::PRCTL {

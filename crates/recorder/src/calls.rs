@@ -89,6 +89,9 @@ pub fn setters() -> impl Iterator<Item = i64> {
     SETTERS.iter().chain(SETTERS_HERE).map(|(number, _)| *number)
 }
 
+/// The call that opens a socket for others.
+pub const LISTEN: c_long = libc::SYS_listen;
+
 const SETTERS: &[(c_long, Attribute)] = &[
     (libc::SYS_fchdir, Directory),
     (libc::SYS_setuid, Users),

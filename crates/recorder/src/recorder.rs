@@ -15,6 +15,7 @@ use libc::c_long;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::retry_on_intr;
 use rustix::net::{recvmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use rustix::process::{kill_process, kill_process_group, Pid, Signal};
 
 use channel::Request;
 use image::lookup_kind;
@@ -42,12 +43,13 @@ impl Recorder {
     /// Waits for a child to call [`crate::execute`] with the other end of `socket`, and watches it from then on. Only
     /// that child may hold the other end. None if the child ended before; then it reports the reason. `start` is the
     /// child's start directory, `read` reads files of the kernel, and `changing` are paths that each start looks up
-    /// anew.
+    /// anew. If the boot may not listen for connections, it is killed when it does.
     pub fn start(
         socket: &UnixStream,
         start: Option<PathBuf>,
         read: ReadKernelFile,
         changing: Option<Changing>,
+        may_listen: bool,
     ) -> io::Result<Option<Recorder>> {
         let Some(listener) = receive(socket)? else { return Ok(None) };
         let (ended, at_end) = io::pipe()?;
@@ -60,6 +62,7 @@ impl Recorder {
             trials: HashSet::new(),
             aside: HashSet::new(),
             changing,
+            may_listen,
             boot: None,
             failed: None,
         };
@@ -125,6 +128,8 @@ struct State {
     aside: HashSet<i32>,
     /// The paths that are reported to trial imports.
     changing: Option<Changing>,
+    /// Whether the boot may listen for connections.
+    may_listen: bool,
     /// The process that boots.
     boot: Option<i32>,
     /// Why no name could be read, not even the first.
@@ -141,6 +146,11 @@ impl State {
             let is_asked = events[0].revents().contains(PollFlags::IN);
             if is_asked {
                 let Some(call) = sys::next(listener)? else { continue };
+                if c_long::from(call.data.nr) == calls::LISTEN && !self.may_listen {
+                    self.writer.accesses.listened = true;
+                    self.kill_boot(call.thread);
+                    continue;
+                }
                 if let Err(error) = self.record(call.thread, &call.data) {
                     // Any other error belongs to the call, or the process was killed.
                     match error.kind() {
@@ -156,6 +166,13 @@ impl State {
                 return self.failed.map_or(Ok(self.writer.accesses), Err);
             }
         }
+    }
+
+    /// Kills the processes of the boot, and the one of a thread, which may be in another group.
+    fn kill_boot(&self, thread: i32) {
+        // Both fail only if no process is left.
+        let _ = self.boot.and_then(Pid::from_raw).map(|boot| kill_process_group(boot, Signal::KILL));
+        let _ = Pid::from_raw(thread).map(|thread| kill_process(thread, Signal::KILL));
     }
 
     /// Records the accesses of a call.

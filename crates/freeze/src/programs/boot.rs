@@ -173,7 +173,9 @@ impl<'a> BootRequest<'a> {
         // The command holds the writing end of the program's output, and the other end of the socket.
         drop(command);
         let mut child = child.map_err(|error| self.not_started(&error))?;
-        let recorder = Recorder::start(&socket, start, kernel_files::content, changing);
+        // A server that does not come to its place would serve.
+        let may_listen = self.freeze.places().is_empty();
+        let recorder = Recorder::start(&socket, start, kernel_files::content, changing, may_listen);
         let recorder = recorder.map_err(|error| {
             kill_group(&mut child);
             not_watched(&error, &program.runtime.program)
@@ -354,6 +356,9 @@ impl Running<'_> {
             return Err(Failure::failed(format!("{} has not booted in time.", runtime.label)).into());
         };
         let accesses = accesses.map_err(|error| not_watched(&error, &runtime.program))?;
+        if accesses.listened {
+            return Err(listened(self.boot.freeze.places()).into());
+        }
         let is_read = |(_, access): &(_, &PathAccess)| access.looked && matches!(access.state, State::File(_));
         accesses.places.iter().filter(is_read).for_each(|(file, _)| progress.has_read(file));
         let outcome = report::outcome(&self.boot.freeze, self.boot.environment, status, said);
@@ -393,6 +398,16 @@ impl Running<'_> {
             }
         }
     }
+}
+
+/// The failure of a boot that was about to listen for connections before it came to its place.
+fn listened(places: &[String]) -> Failure {
+    Failure::refusal(format!(
+        "cannot freeze: the program was about to listen for connections before it called {}, so its boot was ended. Either this version \
+         of it calls another function, or it has started another program that serves. Name a function that it calls earlier (--at), or \
+         freeze it right before its main part (--no-recipe).",
+        places.join(" or ")
+    ))
 }
 
 /// Writes the variables that a boot may get on demand to the control directory.

@@ -82,7 +82,7 @@ pub fn trial() -> Result<()> {
     // It holds the other end of the socket.
     drop(command);
     let child = child.map_err(cannot)?;
-    let recorder = Recorder::start(&socket, None, |_| None, None).map_err(|error| not_watched(&error, &own))?;
+    let recorder = Recorder::start(&socket, None, |_| None, None, true).map_err(|error| not_watched(&error, &own))?;
     let ended = child.wait_with_output().map_err(cannot)?;
     let said = String::from_utf8_lossy(&ended.stderr).trim().trim_start_matches("snapboot: ").to_owned();
     match recorder {
