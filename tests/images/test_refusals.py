@@ -79,7 +79,7 @@ def test_refused_by_name(name, existing, tmp_path, request):
 
 
 def test_all_findings_are_in_one_report(existing, tmp_path):
-    chosen = ("a listening TCP socket", "shared anonymous memory", "a flock", "an alarm", "a live child", "a timerfd that runs")
+    chosen = ("a listening TCP socket", "a mapped memfd", "a flock", "an alarm", "a live child", "a timerfd that runs")
     source = "\n".join(textwrap.dedent(PROGRAMS[name][0]).replace("file =", f"file{n} =") for n, name in enumerate(chosen))
     source = source.replace("flock(file,", "flock(file2,")
     result = refused(existing, [support.PYTHON], "--preload", "culprit", env=program(tmp_path, source))

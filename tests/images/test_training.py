@@ -330,7 +330,7 @@ def test_what_fails_in_the_boot_alone_is_none_of_the_program(program):
     boots = "os.path.exists('/proc/self/fd/50') and 'rehearsal' not in os.readlink('/proc/self/fd/1')"
     program.module("late", f"import os\nVALUE = 2\nif {boots}:\n    raise RuntimeError('not here')\n")
     said = program.freeze("late")
-    assert "with it the freeze failed: cannot freeze: the program failed while it booted (exit status 1; what it said" in said.err
+    assert "with it the freeze failed: cannot freeze: the program failed while it booted (exit status 1; its output stands above)" in said.err
     assert program.starts_alike("late") == "late 2\n"
 
 
