@@ -354,7 +354,7 @@ WORKLOADS = {
     "pyarrow": Workload("pyarrow", python=("pyarrow",)),
     "onnxruntime": Workload("onnxruntime, and onnx to make a model", python=("onnxruntime", "onnx")),
     "transformers": Workload("transformers, with its tokenizers", python=("transformers",)),
-    "tensorflow": Workload("tensorflow for CPUs", python=("tensorflow-cpu",)),
+    "tensorflow": Workload("tensorflow for CPUs, and a server", python=("tensorflow-cpu", "fastapi", "uvicorn")),
     "torch": Workload("Debian's PyTorch", debian=("python3-torch",), build=build_debian_python, is_large=True),
     "python-cli": Workload("the libraries of examples/python-cli", python=("click", "pydantic", "rich")),
     "ruby": Workload("Ruby and its standard library", debian=("ruby",)),
