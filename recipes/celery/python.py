@@ -1,6 +1,5 @@
 """The age of a worker, which begins with its start."""
 
-import gc
 import sys
 
 from .recipes import Defaults
@@ -16,6 +15,8 @@ class Recipe(Defaults):
         module = sys.modules.get("celery.worker.worker")
         kind = getattr(module, "WorkController", None)
         if kind is not None:
+            import gc  # a program without Celery would find it among its modules
+
             made = [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
             self.workers = [worker for worker in made if "startup_time" in worker.__dict__]
         return bool(self.workers)

@@ -6,7 +6,7 @@ import types
 
 
 def begun(module):
-    request = types.SimpleNamespace(profile="profile", on_news=["true"], learnt=[], known=[], told_of=[])
+    request = types.SimpleNamespace(profile="profile", on_news=["true"], learnt=[], known=[], told_of=[], checkouts=[])
     started = module("load_report").LoadReport(request)
     started.settle()
     started.begin({})

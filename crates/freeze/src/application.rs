@@ -242,10 +242,14 @@ if __name__ == "__main__":
         assert_eq!(found.preloads[..2], ["rack".to_owned(), top.path().join("app").to_str().unwrap().to_owned()]);
         assert_eq!(found.file, Some(top.path().join("config.ru")));
         assert_eq!(rack(None), None, "it has arguments");
-        let binstub = "load Gem.activate_bin_path('puma', 'puma', version)\n";
-        let started = || applied(named("Puma"), Path::new("/usr/bin/puma"), binstub, Some(top.path()));
-        assert_eq!(started().unwrap().preloads[..2], ["puma", "rack"]);
-        fs::create_dir_all(top.path().join("config/puma")).unwrap();
+        let rules = "name = 'Acme'\nlanguage = 'ruby'\n[application]\nscript = 'acme'\ntext = 'acme'\npreload = ['acme', 'rack']\n\
+                     [application.here]\nfile = 'config.ru'\nloaded = ['rack']\nwithout = ['config/acme']\n";
+        let rules = recipes::Rules::read(rules).ok().unwrap();
+        let acme: &Recipe =
+            Box::leak(Box::new(Recipe { folder: "acme".to_owned(), place: "acme".into(), rules, code: None }));
+        let started = || applied(acme, Path::new("/usr/bin/acme"), "acme", Some(top.path()));
+        assert_eq!(started().unwrap().preloads[..2], ["acme", "rack"]);
+        fs::create_dir_all(top.path().join("config/acme")).unwrap();
         assert_eq!(started(), None, "there is a configuration");
         fs::write(top.path().join("config.ru"), "run App").unwrap();
         assert_eq!(rack(Some(top.path())), None);
