@@ -337,7 +337,7 @@ class Counted:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(KERNELS)}")
-    parser.add_argument("--only", metavar="PROGRAM,...", type=lambda text: text.split(","), default=[], help="some programs")
+    parser.add_argument("--only", metavar="PROGRAM,...", type=lambda text: text.split(","), default=[], help="some programs; none: no program, the behaviour cases alone")
     parser.add_argument("--quick", action="store_true", help="without the behaviour cases, and only hello is frozen there")
     parser.add_argument("--share", type=int, default=behaviour_sample.SHARE, help="one in so many behaviour cases (default: %(default)s)")
     options = parser.parse_args()
@@ -427,7 +427,7 @@ def try_kernel(name: str, frozen: dict[str, Program], sample: behaviour_sample.S
             continue
         programs_there.add(f"{program}, frozen there", outcomes[f"{program}-own"], wanted)
         programs_there.add(f"{program}, frozen there, thawed here", here([str(theirs / f"{program}.img")], **strict), wanted)
-    parts = {"programs": programs_there.result}
+    parts = {"programs": programs_there.result} if frozen else {}
     if sample:
         if not report.exists():
             raise Unavailable(f"pytest wrote no report under {name}: {outcomes['behaviour'][1][-2000:]}")

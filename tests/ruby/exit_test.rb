@@ -95,7 +95,8 @@ class ExitTest < SameResult
     place = "#{@directory}/active_record/connection_adapters/abstract/connection_pool"
     FileUtils.mkdir_p(place)
     File.write("#{place}/reaper.rb", "SLEEPS = Thread.new { sleep }\nDEEPER = Thread.new { [1].each { sleep } }\n")
-    sources = %w[ruby/lib/snapboot/front_end/recipes.rb ruby/lib/snapboot/front_end/lost_threads.rb recipes/activerecord/ruby.rb]
+    sources = %w[ruby/lib/snapboot/front_end/recipes.rb ruby/lib/snapboot/front_end/lost_threads.rb
+                 recipes/activerecord/ruby.rb]
     code = <<~RUBY
       #{sources.map { |path| "#{ROOT}/#{path}" }}.push("#{place}/reaper.rb").each { |path| load path }
       threads = [SLEEPS, DEEPER, Thread.new { sleep }]
