@@ -75,7 +75,14 @@ impl FreezePoint {
 
 /// The freeze point of a program, if a recipe names one.
 pub fn freeze_point(language: Language, main: &Main) -> Option<(&'static Recipe, &'static FreezePoint)> {
-    let recipes = crate::mentioning("freeze_points").filter(|recipe| recipe.rules.language == Some(language));
+    // Nearly all starts are of programs that no recipe names: then none is parsed.
+    let name = match main.kind {
+        MainKind::Script => main.script.as_ref()?.file_name()?.to_str()?.to_owned(),
+        MainKind::Module => main.module()?.to_str()?.strip_suffix(".py")?.to_owned(),
+        MainKind::Bare | MainKind::Code => return None,
+    };
+    let words = ["freeze_points", &name];
+    let recipes = crate::mentioning(&words).filter(|recipe| recipe.rules.language == Some(language));
     let mut points = recipes.flat_map(|recipe| recipe.rules.freeze_points.iter().map(move |point| (recipe, point)));
     points.find(|(_, point)| point.is_of(main))
 }

@@ -36,15 +36,16 @@ static OWN: OnceLock<Vec<Recipe>> = OnceLock::new();
 
 /// All recipes by the names of their folders; the user's replace ours.
 pub fn all() -> impl Iterator<Item = &'static Recipe> {
-    mentioning("")
+    mentioning(&[])
 }
 
-/// Those whose rules contain a text; only these are parsed.
-fn mentioning(text: &'static str) -> impl Iterator<Item = &'static Recipe> {
+/// Those whose rules contain all of these texts, and the user's; of ours only these are parsed.
+fn mentioning<'a>(texts: &'a [&'a str]) -> impl Iterator<Item = &'static Recipe> + use<'a> {
     static READ: [OnceLock<Recipe>; BUILT_IN.len()] = [const { OnceLock::new() }; BUILT_IN.len()];
     let own = OWN.get().map(Vec::as_slice).unwrap_or_default();
     let is_ours = move |(folder, rules, ..): &Files<'_>| {
-        rules.is_some_and(|rules| rules.contains(text)) && own.iter().all(|recipe| recipe.folder != *folder)
+        rules.is_some_and(|rules| texts.iter().all(|text| rules.contains(text)))
+            && own.iter().all(|recipe| recipe.folder != *folder)
     };
     let ours = BUILT_IN.iter().zip(&READ).filter(move |(files, _)| is_ours(files));
     ours.map(|(files, read)| read.get_or_init(|| built_in(files))).chain(own)
