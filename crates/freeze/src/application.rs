@@ -244,7 +244,7 @@ if __name__ == "__main__":
         assert_eq!(rack(None), None, "it has arguments");
         let rules = "name = 'Acme'\nlanguage = 'ruby'\n[application]\nscript = 'acme'\ntext = 'acme'\npreload = ['acme', 'rack']\n\
                      [application.here]\nfile = 'config.ru'\nloaded = ['rack']\nwithout = ['config/acme']\n";
-        let rules = recipes::Rules::read(rules).ok().unwrap();
+        let rules = recipes::Rules::read(rules).unwrap();
         let acme: &Recipe =
             Box::leak(Box::new(Recipe { folder: "acme".to_owned(), place: "acme".into(), rules, code: None }));
         let started = || applied(acme, Path::new("/usr/bin/acme"), "acme", Some(top.path()));

@@ -23,6 +23,9 @@ const SMALL_LIBRARY: u64 = 1 << 20;
 /// Maximum address space for the main thread's stack if its limit is higher or absent.
 const STACK_SPACE: u64 = 128 << 20;
 
+/// Why a mapping of a device is refused.
+const OF_DEVICE: &[u8] = b"a mapping of a device; close the device in a before_freeze hook";
+
 /// Why memory that others may have is refused.
 const OF_OTHERS: &[u8] =
     b"shared memory, which another process may change (named, memfd or SysV); release it in a before_freeze hook";
@@ -81,7 +84,7 @@ impl<'a> MemoryLayout<'a> {
             }
             if name == b"[vdso]" || name.starts_with(b"[vvar") {
                 self.add_vdso(area);
-            } else if let Some(problem) = problem(area).or_else(|| shared_problem(area, areas)) {
+            } else if let Some(problem) = problem(area, areas) {
                 self.refuse(area, problem);
             } else if name == b"[stack]" {
                 self.add_stack(area, below)?;
@@ -184,7 +187,7 @@ impl<'a> MemoryLayout<'a> {
         self.push(Mapping { flags: row.flags | mapping_flag::SHARED, ..row });
         // Pages that only a child has written are not among those that this process has mapped, so all are stored.
         let offset = self.take_pages(area.end - area.start);
-        self.push(Mapping { offset, kind: mapping_kind::COPY, flags: 0, ..row });
+        self.push(Mapping { offset, kind: mapping_kind::COPY, flags: mapping_flag::SHARED, ..row });
     }
 
     fn add_file(&mut self, area: &Area) -> Result<(), i32> {
@@ -359,45 +362,51 @@ fn flags(area: &Area) -> u32 {
     .fold(0, |sum, (_, flag)| sum | flag)
 }
 
-/// Why this memory cannot be frozen.
-fn problem(area: &Area) -> Option<&'static [u8]> {
+/// Why this memory cannot be frozen. `areas`: all of the process.
+fn problem(area: &Area, areas: &[Area]) -> Option<&'static [u8]> {
     let name = area.name.as_slice();
     let writable = area.protection & libc::PROT_WRITE as u32 != 0;
     if area.start < RESERVED_END && area.end > RESERVED_START {
         Some(b"in the range that the launcher needs")
-    } else if name.starts_with(b"/memfd:")
-        || name.starts_with(b"/SYSV")
-        || (name.starts_with(SHARED_FOLDER) && !area.is_nameless_shared())
-    {
+    } else if area.is_nameless_shared() {
+        problem_by_flags(area).or_else(|| problem_of_nameless_shared(area, areas))
+    } else if name.starts_with(b"/memfd:") || name.starts_with(b"/SYSV") || name.starts_with(SHARED_FOLDER) {
         Some(OF_OTHERS)
     } else if name.starts_with(b"/[aio]") || name.starts_with(b"anon_inode:") {
         Some(b"memory of a kernel facility (AIO, io_uring, perf, userfaultfd) whose state cannot be made again; close it in a before_freeze hook")
-    } else if area.has_flag(b"ht") {
-        Some(b"in huge pages of hugetlbfs; allocate it after the freeze point")
-    } else if area.has_flag(b"um") || area.has_flag(b"uw") || area.has_flag(b"ui") {
-        Some(b"watched by a userfaultfd; close it in a before_freeze hook")
-    } else if area.has_flag(b"io") || area.has_flag(b"pf") || (name.starts_with(b"/dev/") && !area.is_nameless_shared())
-    {
-        Some(b"a mapping of a device; close the device in a before_freeze hook")
-    } else if area.has_flag(b"ss") {
-        Some(b"a shadow stack; start the runtime without it (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)")
-    } else if area.key != 0 {
-        Some(b"under a protection key; release it in a before_freeze hook")
-    } else if area.shared && writable && !area.is_nameless_shared() {
+    } else if let Some(problem) = problem_by_flags(area) {
+        Some(problem)
+    } else if name.starts_with(b"/dev/") {
+        Some(OF_DEVICE)
+    } else if area.shared && writable {
         Some(b"a shared mapping that can be written, so other processes may see or change it; close it in a before_freeze hook")
-    } else if area.inode != 0 && name.ends_with(DELETED) && !area.is_nameless_shared() {
+    } else if area.inode != 0 && name.ends_with(DELETED) {
         Some(b"a mapping of a file that was deleted or replaced while the program booted; start the freeze again")
     } else {
         None
     }
 }
 
-/// Why shared memory without a name cannot be frozen.
-fn shared_problem(area: &Area, areas: &[Area]) -> Option<&'static [u8]> {
-    const BOTH: u32 = (libc::PROT_READ | libc::PROT_WRITE) as u32;
-    if !area.is_nameless_shared() {
-        return None;
+/// Why no memory with these properties can be frozen, whatever its name is.
+fn problem_by_flags(area: &Area) -> Option<&'static [u8]> {
+    if area.has_flag(b"ht") {
+        Some(b"in huge pages of hugetlbfs; allocate it after the freeze point")
+    } else if area.has_flag(b"um") || area.has_flag(b"uw") || area.has_flag(b"ui") {
+        Some(b"watched by a userfaultfd; close it in a before_freeze hook")
+    } else if area.has_flag(b"io") || area.has_flag(b"pf") {
+        Some(OF_DEVICE)
+    } else if area.has_flag(b"ss") {
+        Some(b"a shadow stack; start the runtime without it (GLIBC_TUNABLES=glibc.cpu.x86_shstk=off)")
+    } else if area.key != 0 {
+        Some(b"under a protection key; release it in a before_freeze hook")
+    } else {
+        None
     }
+}
+
+/// Why shared memory without a name cannot be frozen.
+fn problem_of_nameless_shared(area: &Area, areas: &[Area]) -> Option<&'static [u8]> {
+    const BOTH: u32 = (libc::PROT_READ | libc::PROT_WRITE) as u32;
     let end = |area: &Area| area.offset + (area.end - area.start);
     let overlaps = |other: &&Area| {
         let (one, two) = (area.offset..end(area), other.offset..end(other));

@@ -76,16 +76,13 @@ fn compile(pattern: &std::ffi::OsStr) -> Result<Regex> {
 fn memory(tables: &Tables<'_>) -> Result<Vec<Area>> {
     let files = tables.rows::<MappedFile>(Section::Files)?;
     let process: Process = tables.one(Section::Process)?;
-    let shared: Vec<Mapping> = tables
-        .rows::<Mapping>(Section::Mappings)?
-        .filter(|row| row.kind == mapping_kind::ANONYMOUS && row.flags & mapping_flag::SHARED != 0)
-        .collect();
-    let is_shared = |copy: &Mapping| shared.iter().any(|row| row.start <= copy.start && copy.end <= row.end);
     let name = |row: &Mapping| -> Result<String> {
         let file = files.get(row.file as usize).filter(|_| row.file != NO_FILE);
         Ok(match file {
             Some(file) => String::from_utf8_lossy(tables.text(file.path)?).into_owned(),
-            None if row.kind == mapping_kind::COPY && is_shared(row) => format!("[shared {:#x}]", row.start),
+            None if row.kind == mapping_kind::COPY && row.flags & mapping_flag::SHARED != 0 => {
+                format!("[shared {:#x}]", row.start)
+            }
             None if row.kind == mapping_kind::COPY => "[stack]".to_owned(),
             None if row.kind == mapping_kind::VDSO_COPY => "[vdso]".to_owned(),
             None if row.start < process.brk && row.end > process.start_brk => "[heap]".to_owned(),
