@@ -28,7 +28,8 @@ class Sample:
         self.folder, self.environment, self.share = folder, environment, share
         self.python = workloads.prepare("tools")["python"]
         argv = [self.python, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", CASES]
-        listed = subprocess.run(argv, cwd=ROOT, env={**environment, "SNAPBOOT_ALL_TESTS": "1"}, capture_output=True, text=True).stdout.splitlines()
+        all_tests = {**environment, "SNAPBOOT_ALL_TESTS": "1"}
+        listed = subprocess.run(argv, cwd=ROOT, env=all_tests, capture_output=True, text=True).stdout.splitlines()
         found = {line: match["image"] for line in listed if (match := ID.search(line))}
         seed = results.commit()
         images = sorted(set(found.values()), key=lambda image: zlib.crc32(f"{seed} {image}".encode()))

@@ -337,7 +337,8 @@ class Counted:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kernels", nargs="*", help=f"some of {', '.join(KERNELS)}")
-    parser.add_argument("--only", metavar="PROGRAM,...", type=lambda text: text.split(","), default=[], help="some programs; none: no program, the behaviour cases alone")
+    only = "some programs; none: no program, the behaviour cases alone"
+    parser.add_argument("--only", metavar="PROGRAM,...", type=lambda text: text.split(","), default=[], help=only)
     parser.add_argument("--quick", action="store_true", help="without the behaviour cases, and only hello is frozen there")
     parser.add_argument("--share", type=int, default=behaviour_sample.SHARE, help="one in so many behaviour cases (default: %(default)s)")
     options = parser.parse_args()

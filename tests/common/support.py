@@ -21,6 +21,9 @@ IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
 BOUND = {"python": ["--env", "PYTHONPATH"], "ruby": ["--env", "LANG"]}  # by the beginning of an interpreter's name
 
+# Code of a Python module that no image can have, which only the freezer sees.
+MAPPED_MEMFD = "import mmap, os\nfd = os.memfd_create('x')\nos.ftruncate(fd, 4096)\nSHARED = mmap.mmap(fd, 4096)\nos.close(fd)\n"
+
 needs_ruby = pytest.mark.skipif(RUBY is None, reason="there is no ruby")
 needs_root = pytest.mark.skipif(not IS_ROOT, reason="only root may do this")
 

@@ -1,16 +1,15 @@
 """Puma, Sidekiq and Unicorn start from images by recipe: nobody names a method, and nothing differs but the time."""
 
 import contextlib
-import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import urllib.request
 
 import pytest
-from common import support
+from common import servers, support
+from common.servers import free_port
 from common.waiting import SECONDS, wait_until
 
 pytestmark = [pytest.mark.sample(3, whole=True), support.needs_ruby]
@@ -33,12 +32,6 @@ def needs(*programs):
             pytest.skip(f"this machine has none of it: {name}")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Server:
     """An application of Rack in a folder, the command of its server, and an image of it."""
 
@@ -55,16 +48,8 @@ class Server:
     @contextlib.contextmanager
     def started(self, argv, home="home", **variables):
         env = support.environment(SNAPBOOT_LOG="1", HOME=str(self.folder / home), **variables)
-        with open(self.log, "w") as log:
-            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
-            process = subprocess.Popen(argv, cwd=self.folder, env=env, start_new_session=True, **streams)
-        self.process = process
-        try:
-            yield process
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait(SECONDS)
+        with servers.started(argv, self.folder, env, self.log) as self.process:
+            yield self.process
 
     def answer(self):
         """The first answer."""

@@ -1,20 +1,17 @@
 """Real servers and workers start from images by recipe: nobody names a function, and nothing differs but the time."""
 
-import contextlib
 import http.client
 import http.server
-import os
 import shutil
 import signal
-import socket
-import subprocess
 import threading
 import urllib.error
 import urllib.request
 
 import pytest
-from common import support
+from common import servers, support
 from common.ready import prepared
+from common.servers import free_port
 from common.waiting import SECONDS, wait_until
 from store.stores import Store
 
@@ -34,28 +31,13 @@ def shop(tmp_path):
     return folder
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def environment(**more):
     return support.environment(PYTHONDONTWRITEBYTECODE="1", **more)
 
 
-@contextlib.contextmanager
 def started(argv, folder, log, **variables):
-    """A server, which is ended with its children."""
-    with open(log, "w") as file:
-        env = environment(SNAPBOOT_LOG="1", **variables)
-        process = subprocess.Popen(argv, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(SECONDS)
+    """As `servers.started`."""
+    return servers.started(argv, folder, environment(SNAPBOOT_LOG="1", **variables), log)
 
 
 def page(port):

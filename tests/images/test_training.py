@@ -319,7 +319,7 @@ def test_what_two_ordinary_runs_have_alike_by_chance_proves_nothing(tmp_path):
 
 def test_a_refusal_of_what_was_learnt_is_none_of_the_program(program):
     # Only the freezer sees this.
-    program.module("late", "import mmap, os\nVALUE = 2\nfd = os.memfd_create('x')\nos.ftruncate(fd, 4096)\nSHARED = mmap.mmap(fd, 4096)\nos.close(fd)\n")
+    program.module("late", "VALUE = 2\n" + support.MAPPED_MEMFD)
     said = program.freeze("late")
     assert "with it the program cannot be frozen" in said.err
     assert program.starts_alike("late") == "late 2\n"
@@ -330,7 +330,8 @@ def test_what_fails_in_the_boot_alone_is_none_of_the_program(program):
     boots = "os.path.exists('/proc/self/fd/50') and 'rehearsal' not in os.readlink('/proc/self/fd/1')"
     program.module("late", f"import os\nVALUE = 2\nif {boots}:\n    raise RuntimeError('not here')\n")
     said = program.freeze("late")
-    assert "with it the freeze failed: cannot freeze: the program failed while it booted (exit status 1; its output stands above)" in said.err
+    why = "cannot freeze: the program failed while it booted (exit status 1; its output stands above)"
+    assert f"with it the freeze failed: {why}" in said.err
     assert program.starts_alike("late") == "late 2\n"
 
 

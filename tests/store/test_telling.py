@@ -317,7 +317,7 @@ def test_what_comes_from_a_folder_of_one_start_is_no_part_of_the_image(tmp_path,
 def test_what_an_image_cannot_have_is_tried_once(tmp_path):
     program = Program(tmp_path, PYTHON)
     # Only the freezer sees this.
-    program.module("late", "import mmap, os\nVALUE = 2\nfd = os.memfd_create('x')\nos.ftruncate(fd, 4096)\nSHARED = mmap.mmap(fd, 4096)\nos.close(fd)\n")
+    program.module("late", "VALUE = 2\n" + support.MAPPED_MEMFD)
     assert is_thawed(program.start("late"))
     assert [row["state"] for row in program.wait()] == ["fresh"]
     assert "late" not in program.learnt() and not program.reported()

@@ -1,5 +1,7 @@
-"""A FastAPI application, ASGI `app`, that answers with what a model says. The model is made when the server starts, as FastAPI advises: TensorFlow
-starts threads with the first one, and a thawed process has none."""
+"""A FastAPI application, ASGI `app`, that answers with what a model says.
+
+The model is made when the server starts, as FastAPI advises: TensorFlow starts threads with the first one, and a thawed process has none.
+"""
 
 import contextlib
 
