@@ -8,6 +8,7 @@ import pathlib
 import resource
 import shutil
 import signal
+import tempfile
 import textwrap
 
 import pytest
@@ -219,6 +220,15 @@ def test_what_a_thaw_writes_stays_in_it(program):
     for _ in range(2):
         assert ask(program, "print(holder.large.find(b'y')); holder.large[:] = b'y' * len(holder.large)") == "-1\n"
     assert image.read_bytes() == before
+
+
+def test_shared_memory_depends_on_no_name_in_the_folder_of_names(tmp_path):
+    (tmp_path / "holder.py").write_text("import mmap, multiprocessing\narea, lock = mmap.mmap(-1, 4096), multiprocessing.Lock()\n")
+    env = support.environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1")
+    result = support.freeze(tmp_path / "app.img", [support.PYTHON], "--preload", "holder", env=env)
+    assert (result.status, result.err) == (0, ""), result
+    with tempfile.NamedTemporaryFile(dir="/dev/shm"):
+        assert support.thawed([tmp_path / "app.img", "-c", "import holder; print(holder.lock.acquire())"], env=env).out == "True\n"
 
 
 def test_programs_that_a_thaw_starts_do_not_get_the_freezer(program):

@@ -426,6 +426,11 @@ fn problem_of_nameless_shared(area: &Area, areas: &[Area]) -> Option<&'static [u
 /// Whether a file in the folder of shared memory is this one. The C library opens a semaphore under a first name, links it to
 /// its own and removes the first, which the kernel goes on to show.
 fn has_another_name(area: &Area) -> bool {
+    if !area.name.starts_with(SHARED_FOLDER) {
+        return false;
+    }
+    // What is there is nothing that the program has looked at. This process, a fork of it, only writes itself to the image.
+    sys::channel::send_to_recorder(channel::Request::Aside, &[]);
     let folder = sys::c_path(&[SHARED_FOLDER]);
     let Ok(names) = File::open(&folder, libc::O_RDONLY | libc::O_DIRECTORY).map(|folder| folder.names()) else {
         return false;
@@ -433,6 +438,5 @@ fn has_another_name(area: &Area) -> bool {
     let inode = |name: &Vec<u8>| {
         File::open(&sys::c_path(&[SHARED_FOLDER, name]), libc::O_PATH | libc::O_NOFOLLOW).and_then(|file| file.status())
     };
-    area.name.starts_with(SHARED_FOLDER)
-        && names.iter().any(|name| inode(name).is_ok_and(|status| status.inode == area.inode))
+    names.iter().any(|name| inode(name).is_ok_and(|status| status.inode == area.inode))
 }
