@@ -20,7 +20,8 @@ def test_the_functions_of_all_modules_are_looked_at_only_where_there_is_somethin
     started._patches = types.SimpleNamespace(found=lambda: looks.append(1) or [])
     monkeypatch.setitem(sys.modules, "built_in", types.ModuleType("built_in"))
     assert not started.new_entries() and not looks
-    spec = importlib.machinery.ModuleSpec("from_file", None, origin=__file__)
+    loader = importlib.machinery.SourceFileLoader("from_file", __file__)
+    spec = importlib.machinery.ModuleSpec("from_file", loader, origin=__file__)
     spec.has_location = True
     from_file = types.ModuleType("from_file")
     from_file.__spec__ = spec
