@@ -1,12 +1,14 @@
-"""Files of a checkout are the user's own: no edit of one retires an image of the store, not even the first. What an installer has put
-there does, as everywhere."""
+"""Files of a checkout are the user's own, and are edited. A start after an edit thaws, too: from a second image, which holds the libraries
+alone. What an installer has put into a checkout counts as everywhere."""
 
 import json
+import os
+import time
 
 import pytest
 from common.languages import both
 
-from .stores import Store, is_thawed
+from .stores import Store
 
 pytestmark = pytest.mark.sample(12)
 
@@ -58,22 +60,32 @@ class Checkout:
         self.write(name, text.replace(old, new))
 
     def start(self):
-        """Whether a start thawed. It must print what an ordinary one does. Then waits for builders."""
+        """Starts the program, which must print what an ordinary start does. Then waits for builders. Returns from what it thawed: "program",
+        "libraries", or None."""
         result = self.store.run(*self.command, cwd=self.folder)
         ordinary = self.store.snapboot("run", "--no-freeze", "--", *self.command, cwd=self.folder, log=False)
         assert (result.status, result.out) == (ordinary.status, ordinary.out), result
         self.store.wait()
-        return is_thawed(result)
+        if "starting the ordinary way" in result.err:
+            return None
+        return "libraries" if "/libraries-" in result.err else "program"
 
     def make(self):
-        """Has an image made, that holds what starts have reported."""
+        """Has images made that hold what starts have reported."""
         for _ in range(4):
             self.start()
-        assert self.start()
+        assert self.start() == "program"
+
+    def own_inputs(self, image):
+        """The names of the files of the checkout on which an image depends, without what was installed there."""
+        (path,) = self.store.place.glob(f"cache/*/{image}")
+        inputs = json.loads(self.store.snapboot("inspect", "--json", path, log=False).out)["inputs"]
+        paths = [row["path"] for row in inputs if not row["path"].startswith(str(self.installed))]
+        return {os.path.relpath(path, self.folder) for path in paths if path.startswith(f"{self.folder}/")}
 
 
 @both
-def test_no_edit_of_an_own_file_retires_an_image(tmp_path, language):
+def test_a_start_after_each_edit_thaws(tmp_path, language):
     checkout = Checkout(tmp_path, language)
     ending = checkout.command[1].partition(".")[2]
     checkout.make()
@@ -88,13 +100,48 @@ def test_no_edit_of_an_own_file_retires_an_image(tmp_path, language):
     ]
     for number, edit in enumerate(edits):
         edit()
-        assert checkout.start(), number
+        assert checkout.start() == "libraries", number
     # An error is that of the edited script as well.
     checkout.edit(f"app.{ending}", "2, 3, ", "2, 3, missing, ")
     checkout.start()
     checkout.edit(f"app.{ending}", "missing, ", "")
     (checkout.folder / f"own.{ending}").unlink()
     checkout.start()
+
+
+@both
+def test_a_checkout_that_nobody_edits_thaws_whole(tmp_path, language):
+    checkout = Checkout(tmp_path, language)
+    ending = checkout.command[1].partition(".")[2]
+    checkout.make()
+    assert {f"app.{ending}", f"own.{ending}"} <= checkout.own_inputs("1.img")
+    assert not {name for name in checkout.own_inputs("libraries-1.img") if (checkout.folder / name).is_file()}
+
+
+@both
+def test_once_edits_pause_the_program_is_frozen_with_them(tmp_path, language):
+    checkout = Checkout(tmp_path, language)
+    script = checkout.command[1]
+    checkout.make()
+    checkout.edit(script, "1, ", "2, 3, ")
+    assert checkout.start() == "libraries"
+    assert checkout.start() == "libraries"
+    past = time.time() - 3600
+    os.utime(checkout.folder / script, (past, past))
+    assert checkout.start() == "libraries"
+    assert checkout.start() == "program"
+
+
+@both
+def test_an_image_of_the_program_leaves_what_was_edited_to_each_start(tmp_path, language):
+    checkout = Checkout(tmp_path, language)
+    checkout.make()
+    for text in ("two", "three"):
+        checkout.write("settings.txt", text)
+        past = time.time() - 3600
+        os.utime(checkout.folder / "settings.txt", (past, past))
+        kind = checkout.start()
+    assert kind == "program"
 
 
 @both
@@ -105,7 +152,7 @@ def test_what_an_installer_changes_retires_an_image(tmp_path, language):
     library = str(checkout.installed.relative_to(checkout.folder) / f"library.{ending}")
     checkout.edit(library, "= 1", "= 2")
     assert not checkout.start()
-    assert checkout.start()
+    assert checkout.start() == "program"
 
 
 @both

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use failure::Result;
-use freeze::Changing;
+use freeze::{Changing, Content};
 use image_file::differences::{self, Seen};
 use image_file::info::Info;
 use image_file::starts::Starts;
@@ -128,11 +128,25 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         saved: None,
         hidden: hidden.clone(),
     };
-    let images = folder.images();
-    if images.is_empty() {
+    if folder.all_images().is_empty() {
         let (state, why) = without_image(folder, &attempts);
         return vec![row(folder.path().to_owned(), state, why)];
     }
+    let kinds = [Content::Program, Content::Libraries].map(|content| folder.with(content));
+    kinds.iter().flat_map(|folder| rows_of_kind(folder, seen, &row)).collect()
+}
+
+/// One row for each image of a folder that is of its kind. `row`: makes one for an image, with a state and why.
+fn rows_of_kind(folder: &Folder, seen: &Seen, row: &dyn Fn(PathBuf, State, Vec<String>) -> Row) -> Vec<Row> {
+    let attempts = Attempts::load(folder);
+    let installed = Installed::load(folder);
+    let images = folder.images();
+    let of_libraries = match folder.content() {
+        Content::Program => None,
+        Content::Libraries => {
+            Some("for starts after an edit: it leaves the files of the checkout to each start".to_owned())
+        }
+    };
     let left = left_to_starts(&Changes::load(folder).changing());
     let mut several = BTreeSet::new();
     let replaced = replaced(folder, installed.as_ref());
@@ -160,17 +174,19 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
                 false => (State::Stale, [in_the_way(folder), why, since(&attempts, image)].concat()),
             };
             let thawed = starts.as_ref().map_or(0, |starts| starts.thaws);
+            let row = row(image.clone(), state, why);
             Row {
                 notes: [&replaced[..], &warnings, &left]
                     .concat()
                     .into_iter()
-                    .chain(hidden.as_ref().map(Hidden::to_string))
+                    .chain(of_libraries.clone())
+                    .chain(row.hidden.as_ref().map(Hidden::to_string))
                     .collect(),
                 size: eviction::size(image),
                 thawed,
                 fallen_back: starts.as_ref().map_or(0, |starts| starts.fallbacks),
                 saved: attempts.times.as_ref().map(|times: &StartTimes| times.saved() * thawed as f64),
-                ..row(image.clone(), state, why)
+                ..row
             }
         })
         .collect();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use archive::Application;
 use failure::{Failure, Result};
+use freeze::Content;
 use image_file::kind::Kind;
 use image_file::on_noexec_mount;
 use installation::Installation;
@@ -57,17 +58,22 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
                 folder.link_from(&starts.with_extension("folder"));
             }
             let is_first = !folder.path().exists();
-            let images = folder.images();
-            let seen = images.len();
-            if let Some((image, file)) = image_for(&folder, images) {
-                let words = [&[image.clone().into_os_string()], arguments.as_slice()].concat();
-                log(&format!("cannot execute {}: {}", image.display(), execute_image(&image, &file, &words)));
-            } else if let Some(why) = background::ask_for_new(&folder, &command, seen, limit) {
-                log(&format!("there is no image for this start, and none is made: {why}; starting the ordinary way"));
+            let seen = folder.images().len();
+            if let Some((image, file)) = image_for(&folder) {
+                execute_with(&image, &file, &arguments);
             } else {
-                log("there is no image for this start yet, and one is being made; starting the ordinary way");
-                if is_first && !gains_at_once(archive, &line.program) {
-                    archive = BootArchive::None;
+                let why = background::ask_for_new(&folder, &command, seen, limit);
+                if let Some((image, file)) = image_for(&folder.with(Content::Libraries)) {
+                    execute_with(&image, &file, &arguments);
+                } else if let Some(why) = why {
+                    log(&format!(
+                        "there is no image for this start, and none is made: {why}; starting the ordinary way"
+                    ));
+                } else {
+                    log("there is no image for this start yet, and one is being made; starting the ordinary way");
+                    if is_first && !gains_at_once(archive, &line.program) {
+                        archive = BootArchive::None;
+                    }
                 }
             }
         }
@@ -84,9 +90,16 @@ fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
             .is_ok_and(|cwd| Application::find(gemfile.as_deref(), Some(program), &cwd).has_gemfile())
 }
 
+/// Executes an image with these arguments; returns only if that fails.
+fn execute_with(image: &Path, file: &File, arguments: &[OsString]) {
+    let words = [&[image.as_os_str().to_owned()], arguments].concat();
+    log(&format!("cannot execute {}: {}", image.display(), execute_image(image, file, &words)));
+}
+
 /// The image that a start uses, open: it is the one that was checked. A single image need not fit: it hands over a start that it cannot
 /// serve.
-fn image_for(folder: &Folder, mut images: Vec<PathBuf>) -> Option<(PathBuf, File)> {
+fn image_for(folder: &Folder) -> Option<(PathBuf, File)> {
+    let mut images = folder.images();
     images.retain(|image| Kind::is_image(image));
     let image = match images.as_slice() {
         [] => return None,

@@ -46,6 +46,12 @@ impl Applied {
         Applied { preloads: self.libraries, training: self.training, ..Applied::default() }
     }
 
+    /// Whether an application of the user's own is booted by a script of others: up to a place in it, or as a file of the
+    /// current directory says.
+    pub fn boots_application(&self) -> bool {
+        !self.at.is_empty() || self.file.is_some()
+    }
+
     /// Adds the recipe's requests to the front end, and the code of this and of libraries' recipes.
     pub fn add_to(&self, request: &mut Entries, language: Language) {
         if let Some(here) = self.here {

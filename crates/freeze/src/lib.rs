@@ -35,10 +35,26 @@ pub use judge::environment::Environment as BootEnvironment;
 pub use judge::findings::Finding;
 pub use judge::variables::help as variables_help;
 pub use outcome::{FreezeOutcome, Written};
+pub use own_files::OwnFiles;
 pub use programs::{run_confined, run_traced, run_watched, watch_trial, CONFINED, TRACED, WATCHED};
 pub use progress::{ProgramOutput, Progress, Step};
-pub use request::{Changing, Cpu, FreezeRequest, InStore, Mark, Training};
+pub use request::{Changing, Content, Cpu, FreezeRequest, InStore, Mark, Training};
 pub use writing::Readers;
+
+use std::ffi::OsString;
+
+use installation::Installation;
+use runtime::{Language, Main};
+
+/// Whether a command (at least one word) starts a program of the user's own, whose libraries can have an image of their
+/// own: see [`Content`].
+pub fn is_own_program(command: &[OsString], installation: &Installation) -> bool {
+    let search_path = runtime::search_path();
+    let Ok(resolved) = runtime::resolve(command, &search_path) else { return false };
+    let language = if runtime::is_ruby(&resolved.program) { Language::Ruby } else { Language::Python };
+    let main = Main::split(language, resolved.argv, &search_path);
+    main.is_ok_and(|main| OwnFiles::new(installation.own_files()).contains_program(&main))
+}
 
 /// Boots the program and writes its image.
 ///

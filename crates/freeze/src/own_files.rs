@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use runtime::Main;
+
 /// What is at the top of a checkout.
 const MARKS: [&str; 4] = [".git", ".hg", ".jj", ".svn"];
 /// Folders that installers and tools fill.
 const INSTALLED: [&str; 4] = ["site-packages", "dist-packages", "node_modules", ".bundle"];
 
 /// Tells own files from others, and remembers what it has seen of their folders.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OwnFiles {
     /// The checkout of each folder, if it is the user's own.
     checkouts: HashMap<PathBuf, Option<PathBuf>>,
@@ -28,6 +30,17 @@ impl OwnFiles {
     /// Whether there is a regular file that is the user's own.
     pub fn contains(&mut self, file: &Path) -> bool {
         self.checkout(file).is_some() && file.is_file()
+    }
+
+    /// Whether a program is the user's own: its script, or its module as it lies in the current directory.
+    pub fn contains_program(&mut self, main: &Main) -> bool {
+        if let Some(script) = &main.script {
+            return self.contains(script);
+        }
+        let top = main.module().and_then(|name| Some(name.to_str()?.split('.').next()?.to_owned()));
+        std::env::current_dir().ok().zip(top).is_some_and(|(here, top)| {
+            self.checkout_with(&here).is_some() && (here.join(&top).is_dir() || here.join(top + ".py").is_file())
+        })
     }
 
     /// The top of the checkout that a file would belong to, whether it exists or not.

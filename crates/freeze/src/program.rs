@@ -7,6 +7,7 @@ use image_file::starts::Starts;
 use judge::environment::Environment;
 use runtime::{Language, Main, Runtime};
 
+use crate::own_files::OwnFiles;
 use crate::request::Cpu;
 
 /// A program, its environment, and the place of its image.
@@ -27,7 +28,10 @@ pub struct Program {
     pub output: PathBuf,
     /// Identifies the image that is replaced, with how its starts went.
     pub replaced: Option<(u64, Option<Starts>)>,
-    /// Whether the image leaves the script to each start, since it is one of the user's own files.
+    /// Which files are the user's own. This installation, the store and the runtime are not.
+    pub own_files: OwnFiles,
+    /// Whether the image leaves those to each start, and the script with them.
+    pub leaves_own_files: bool,
     pub leaves_script: bool,
     /// Messages to the user about what is frozen.
     pub messages: Vec<String>,

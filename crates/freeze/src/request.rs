@@ -96,6 +96,8 @@ pub struct InStore {
     pub makes_do: bool,
     /// Maximum age of such an image; then it is made again.
     pub lesser_age: Duration,
+    /// What it holds.
+    pub content: Content,
     /// The inputs left to each start, with the modules that load them.
     pub changing: Changing,
     /// What the folder of the image is known by: once one of them is gone, no image is put there.
@@ -129,6 +131,17 @@ impl Mark {
     }
 }
 
+/// What an image of a store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Content {
+    /// All that a boot loads, if the program is the user's own. Of another one, such as a tool that is started in many
+    /// checkouts, the files of its own.
+    #[default]
+    Program,
+    /// Nothing that comes from the user's own files, which are edited: see own_files.rs.
+    Libraries,
+}
+
 /// Inputs that change from start to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changing {
@@ -136,8 +149,6 @@ pub struct Changing {
     pub places: Vec<PathBuf>,
     /// Names of variables.
     pub variables: Vec<OsString>,
-    /// Whether the user's own files are, too: see own_files.rs.
-    pub own_files: bool,
 }
 
 impl Changing {

@@ -152,7 +152,7 @@ impl FreeSpace {
 impl Attempts {
     /// Reads the attempts of this folder.
     pub fn load(folder: &Folder) -> Attempts {
-        let mut all: Attempts = folder.read(FILE).unwrap_or_default();
+        let mut all: Attempts = folder.read(&folder.name_for_kind(FILE)).unwrap_or_default();
         if all.snapboot != env!("CARGO_PKG_VERSION") {
             (all.in_vain, all.unfinished) = (0, false);
             all.forget();
@@ -162,7 +162,7 @@ impl Attempts {
 
     /// Writes the attempts. The caller holds the lock of the folder.
     pub(crate) fn keep(&self, folder: &Folder) -> Result<()> {
-        folder.write(FILE, self)
+        folder.write(&folder.name_for_kind(FILE), self)
     }
 
     fn forget(&mut self) {

@@ -37,12 +37,21 @@ fn ask(
         return None;
     }
     let environment = environment_number();
-    let fruitless = || Attempts::load(folder).why_none(&environment).map(NoImageReason::Attempts);
-    let why = in_the_way(folder).or_else(fruitless).or_else(prepare);
+    let why = why_none(folder, &environment).or_else(prepare);
     if why.is_none() {
         start(folder, asked, &environment, Terminal::of_this_process(), limit);
     }
     why
+}
+
+/// Whether an image would be made for this start, if one were asked for now.
+pub(crate) fn is_worth_it(folder: &Folder) -> bool {
+    !folder.is_building() && why_none(folder, &environment_number()).is_none()
+}
+
+fn why_none(folder: &Folder, environment: &str) -> Option<NoImageReason> {
+    let fruitless = || Attempts::load(folder).why_none(environment).map(NoImageReason::Attempts);
+    in_the_way(folder).or_else(fruitless)
 }
 
 /// Why no builder could make an image in this folder now, whatever the program; None if one could.

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use failure::{Failure, Result};
-use freeze::{Changing, Finding, FreezeOutcome, FreezeRequest, InStore, Mark, ProgramOutput, Progress, Step};
+use freeze::{Changing, Content, Finding, FreezeOutcome, FreezeRequest, InStore, Mark, ProgramOutput, Progress, Step};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::ImageFile;
@@ -27,11 +27,12 @@ use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::background::Asked;
 use crate::builder_memory::Room;
-use crate::changes::Changes;
+use crate::changes::{differing, is_being_edited, start_at, Changes};
 use crate::folder::{lock, Lock};
 use crate::put_off_reason::Delay;
 use crate::{
-    background, builder_limits, builder_memory, busy, eviction, sys, Command, Effort, Folder, PutOff, StartTimes, Store,
+    background, builder_limits, builder_memory, busy, eviction, fit, learn, sys, Command, Effort, Folder, PutOff,
+    StartTimes, Store,
 };
 
 /// How long the program that asked has the machine to itself.
@@ -51,7 +52,12 @@ pub fn in_background(words: &[OsString]) {
     };
     let Some(asked) = Asked::parse(asked) else { return };
     let terminal = background::parse_terminal(terminal);
-    make(pid as i32, limit, &Folder::new(folder.into()), &asked, &For { environment, terminal, somebody_waits: false });
+    let folder = match asked {
+        Asked::Again(image) | Asked::ForNews(image) => Folder::containing(image),
+        Asked::New { .. } => Some(Folder::new(folder.into())),
+    };
+    let whom = For { environment, terminal, somebody_waits: false };
+    folder.iter().for_each(|folder| make(pid as i32, limit, folder, &asked, &whom));
 }
 
 /// The starts that an image is made for.
@@ -86,7 +92,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
         return;
     }
     // The program that asked may still run, and is the first copy.
-    let needed = builder_memory::needed(pid, folder.images().iter().map(|image| eviction::size(image)));
+    let needed = builder_memory::needed(pid, folder.all_images().iter().map(|image| eviction::size(image)));
     let room = Room::now();
     if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
         return PutOff::record(folder, why, needed);
@@ -102,20 +108,77 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     sys::alarm(LIMIT);
     let watch = Watch::start();
     record_changes(folder, asked, whom.terminal.as_ref());
-    let outcome = attempt(folder, &own, &output, whom, for_news, &Silent);
+    let (program, libraries) = (folder.with(Content::Program), folder.with(Content::Libraries));
+    let is_edited = is_edited(folder);
+    let first = match asked {
+        // A start from the image of the libraries tells what else there is, so that one comes first.
+        Asked::New { .. } if is_edited => {
+            place_of_libraries(&libraries, whom).filter(|(_, for_news)| for_news.is_none())
+        }
+        _ => None,
+    };
+    let (made_in, output) = match &first {
+        Some((output, _)) => (&libraries, output.as_path()),
+        None => (folder, output.as_path()),
+    };
+    let before = Attempts::load(made_in);
+    let outcome = attempt(made_in, &own, output, whom, for_news, &Silent);
     if !own.is_there() {
         return;
     }
     if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
         // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
-        let _ = attempts.keep(folder);
+        let _ = before.keep(made_in);
         let had = room.map_or(0, |room| room.bytes);
         PutOff::record(folder, Delay::RanShort, needed.max(had + had / 4));
     } else {
         PutOff::forget(folder);
+        // An upgrade makes both kinds stale.
+        let other = match (folder.content(), &first) {
+            (Content::Program, None) if is_edited => Some(&libraries).zip(place_of_libraries(&libraries, whom)),
+            (Content::Libraries, _) => {
+                Some(&program).zip(stale_program(folder, whom).map(|image| (image, Some(false))))
+            }
+            _ => None,
+        };
+        if let Some((folder, (output, for_news))) = other {
+            sys::alarm(LIMIT);
+            attempt(folder, &own, &output, whom, for_news, &Silent);
+        }
     }
     eviction::sweep(&store);
     eviction::prune(&store, limit);
+}
+
+/// Whether an image of libraries alone serves starts of this folder's command after an edit.
+fn is_edited(folder: &Folder) -> bool {
+    let command = folder.command().filter(|_| folder.content() == Content::Program);
+    command.zip(Installation::find().ok()).is_some_and(|(command, installation)| {
+        let words: Vec<OsString> = command.words.iter().map(OsString::from).collect();
+        freeze::is_own_program(&words, &installation)
+    })
+}
+
+/// Where the next image of libraries for these starts goes, and whether it has a predecessor, which lacks what starts have reported since,
+/// or is stale; None if there is nothing to do.
+fn place_of_libraries(libraries: &Folder, whom: &For<'_>) -> Option<(PathBuf, Option<bool>)> {
+    if Attempts::load(libraries).why_none(whom.environment).is_some() {
+        return None;
+    }
+    let start = start_at(whom.terminal.as_ref());
+    let Some(image) = libraries.images().into_iter().find(|image| fit::fits_start(image, &start)) else {
+        return Some((libraries.next_image(), None));
+    };
+    let has_news = learn::has_news(libraries, &image);
+    (has_news || !differing(&image, &start).is_empty()).then_some((image, Some(has_news)))
+}
+
+/// An image of the program that has to be made again, too, if one of its libraries had to be. None while the program is edited.
+fn stale_program(libraries: &Folder, whom: &For<'_>) -> Option<PathBuf> {
+    let (program, start) = (libraries.with(Content::Program), start_at(whom.terminal.as_ref()));
+    let image = program.images().into_iter().find(|image| fit::fits_start(image, &start))?;
+    let is_due = !differing(&image, &start).is_empty() && !is_being_edited(&image, &start);
+    (is_due && Attempts::load(&program).why_none(whom.environment).is_none()).then_some(image)
 }
 
 /// Records which inputs have led to this attempt.
@@ -165,7 +228,7 @@ fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
         let status = image.metadata().ok()?;
         Some((image, status.ino(), status.ctime(), status.ctime_nsec()))
     };
-    folder.images().into_iter().filter_map(state).collect()
+    folder.all_images().into_iter().filter_map(state).collect()
 }
 
 /// The path for a new image: that of an earlier one for the same environment that no start has used, since it does not fit.
@@ -354,6 +417,7 @@ fn request(
             knows: attempts.knows(),
             makes_do: whom.somebody_waits || attempts.makes_do(whom.environment),
             lesser_age: attempts.lesser_age(),
+            content: folder.content(),
             changing,
             marks: marks.to_vec(),
         }),

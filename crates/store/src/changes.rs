@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use freeze::Changing;
+use freeze::{Changing, OwnFiles};
 use image::{Input, Section};
 use image_file::differences::{self, Seen, Subject};
 use image_file::this_process::ThisProcess;
@@ -18,6 +19,8 @@ use crate::Folder;
 
 /// Its file in the folder of the command.
 const FILE: &str = "changes.json";
+/// How long nothing must have been edited before an image of the program is made again, where one of its libraries serves meanwhile.
+const PAUSE: Duration = Duration::from_secs(60);
 /// If more inputs differ at once, the program was upgraded.
 const MOST_AT_ONCE: usize = 8;
 /// The number of inputs that are remembered.
@@ -43,15 +46,12 @@ pub struct Changes {
 impl Changes {
     /// Reads the changes of a command; empty if the file cannot be read.
     pub fn load(folder: &Folder) -> Changes {
-        folder.read(FILE).unwrap_or_default()
+        folder.read(&folder.name_for_kind(FILE)).unwrap_or_default()
     }
 
     /// Records what differs from this image for a start at this terminal: the inputs that have retired it, if it is made again.
     pub fn record(&mut self, image: &Path, terminal: Option<&Terminal>, is_made_again: bool) {
-        let start = ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) };
-        let lines =
-            ImageFile::open(image).and_then(|image| differences::lines_for_start(&image, &start, &Seen::default()));
-        let subjects: BTreeSet<Subject> = lines.unwrap_or_default().into_iter().map(|line| line.subject).collect();
+        let subjects = differing(image, &start_at(terminal));
         if subjects.len() > MOST_AT_ONCE {
             return;
         }
@@ -77,7 +77,6 @@ impl Changes {
         Changing {
             places: places.filter(|place| !self.needed.contains(*place)).cloned().collect(),
             variables: names.filter(|name| !self.needed.contains(Path::new(name))).map(OsString::from).collect(),
-            own_files: true,
         }
     }
 
@@ -99,8 +98,32 @@ impl Changes {
 
     /// Writes the file. If that fails, the next change counts as the first one.
     pub fn keep(&self, folder: &Folder) {
-        let _ = folder.write(FILE, self);
+        let _ = folder.write(&folder.name_for_kind(FILE), self);
     }
+}
+
+/// What differs from an image for a start for which a process answers; nothing if the image cannot be read.
+pub(crate) fn differing(image: &Path, start: &ThisProcess) -> BTreeSet<Subject> {
+    let lines = ImageFile::open(image).and_then(|image| differences::lines_for_start(&image, start, &Seen::default()));
+    lines.unwrap_or_default().into_iter().map(|line| line.subject).collect()
+}
+
+/// Whether an image is stale because of a file of the user's own that was changed a moment ago, and will be again.
+pub(crate) fn is_being_edited(image: &Path, start: &ThisProcess) -> bool {
+    let mut own = OwnFiles::new(Vec::new());
+    let differing = differing(image, start);
+    let places = differing.iter().filter_map(|subject| match subject {
+        Subject::Place(place) if own.contains(place) => Some(place),
+        _ => None,
+    });
+    let changed = places.filter_map(|place| place.metadata().and_then(|status| status.modified()).ok());
+    // What lies ahead of the clock says nothing.
+    changed.filter_map(|changed| changed.elapsed().ok()).any(|age| age < PAUSE)
+}
+
+/// Answers for a start at this terminal, or at none.
+pub(crate) fn start_at(terminal: Option<&Terminal>) -> ThisProcess {
+    ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) }
 }
 
 /// Increments a count, of up to [`MOST`] different ones.

@@ -67,7 +67,7 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
     let tools = store.tools();
     let (mut images, mut total) = (Vec::new(), 0);
     for folder in store.folders() {
-        for image in folder.images() {
+        for image in folder.all_images() {
             let size = size(&image);
             total += size;
             if !folder.path().starts_with(&tools) {
@@ -83,7 +83,7 @@ pub fn prune(store: &Store, limit: u64) -> Vec<PathBuf> {
         }
         if remove_image(&image) {
             total -= size;
-            if folder.images().is_empty() {
+            if folder.all_images().is_empty() {
                 remove(&folder);
             }
             removed.push(image);

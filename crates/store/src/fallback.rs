@@ -3,9 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use freeze::Content;
 use image_file::starts;
+use image_file::this_process::ThisProcess;
 use runtime::search_path;
 
+use crate::changes::is_being_edited;
 use crate::fit::{fits, own_words};
 use crate::{background, Command, Folder, NoImageReason};
 
@@ -64,17 +67,33 @@ impl Start {
         let Some(command) = folder.command().or_else(|| self.write_command(&folder)) else {
             return Next::None(NoImageReason::NoCommand);
         };
-        // If this one fits, none is better.
-        if fits(&self.image) {
-            return asked(background::ask_again(&folder, &self.image, limit));
-        }
+        let libraries = folder.with(Content::Libraries).images();
         let images = folder.images();
         // Without its arguments, it would be another start.
-        let other = images.iter().find(|image| **image != self.image && fits(image));
-        if let Some(other) = other.filter(|_| self.arguments().is_some()) {
+        let fitting = |images: &[PathBuf]| {
+            let other = images.iter().find(|image| **image != self.image && fits(image));
+            other.filter(|_| self.arguments().is_some()).cloned()
+        };
+        let goes_on_with = |other: PathBuf| {
             starts::take_back_fallback(&self.image);
-            return Next::Other(other.clone());
+            Next::Other(other)
+        };
+        let second = || fitting(&libraries).filter(|_| folder.content() == Content::Program);
+        // If this one fits, none of its kind is better.
+        if fits(&self.image) {
+            let Some(second) = second() else {
+                return asked(background::ask_again(&folder, &self.image, limit));
+            };
+            if background::is_worth_it(&folder) && !is_being_edited(&self.image, &ThisProcess::ITSELF) {
+                background::ask_again(&folder, &self.image, limit);
+            }
+            return goes_on_with(second);
         }
-        asked(background::ask_for_new(&folder, &command, images.len(), limit))
+        if let Some(other) = fitting(&images) {
+            return goes_on_with(other);
+        }
+        let program = folder.with(Content::Program);
+        let why = background::ask_for_new(&program, &command, program.images().len(), limit);
+        second().map_or_else(|| asked(why), goes_on_with)
     }
 }

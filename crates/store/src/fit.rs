@@ -15,21 +15,26 @@ use runtime::terminal::Terminal;
 
 /// Whether variables and host facts (the current directory, the terminal, the user ...) have the values of one of the image's variants.
 pub fn fits(image: &Path) -> bool {
+    fits_start(image, &ThisProcess::ITSELF)
+}
+
+/// Does the same for a start for which this process answers.
+pub(crate) fn fits_start(image: &Path, start: &ThisProcess) -> bool {
     let Ok(FirstHead { file, area, head }) = FirstHead::read(image) else { return false };
     let Ok(size) = file.metadata().map(|metadata| metadata.len()) else { return false };
     let Ok(environment) = std::fs::read("/proc/self/environ") else { return false };
     let environment = environment.strip_suffix(b"\0").unwrap_or(&environment);
     (0..head.variants).any(|number| {
         let head = Head::parse_variant(number, &area, size);
-        head.is_ok_and(|head| read_tables(&file, &head).is_ok_and(|tables| is_of_start(&tables, environment)))
+        head.is_ok_and(|head| read_tables(&file, &head).is_ok_and(|tables| is_of_start(&tables, environment, start)))
     })
 }
 
 /// Whether tables are those of an image for this start. `environment`: entries with NUL between.
-fn is_of_start(tables: &[u8], environment: &[u8]) -> bool {
+fn is_of_start(tables: &[u8], environment: &[u8], start: &ThisProcess) -> bool {
     let Ok(tables) = image::Tables::parse_unchecked_sum(tables) else { return false };
     let entries = environment.split(|&byte| byte == 0);
-    differences::compare_start(&tables, entries, &ThisProcess::ITSELF, &mut Any).is_ok()
+    differences::compare_start(&tables, entries, start, &mut Any).is_ok()
 }
 
 /// Stops at the first difference, whatever it is.

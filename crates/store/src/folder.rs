@@ -1,13 +1,14 @@
 //! The folder of a command: its images, its command, and the outcome of the last attempt to make one.
 
 use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use failure::Result;
-use freeze::Mark;
+use freeze::{Content, Mark};
 use rustix::fs::{access, flock, Access, FlockOperation};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -22,7 +23,8 @@ pub const MAX_IMAGES: usize = 8;
 /// How long a process may hold the lock that does not keep it: one that only looks, or a builder at its very end.
 const PATIENCE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// The ending of image names.
+/// What stands before and behind the number in the name of an image: of the program's, and of its libraries'.
+const LIBRARIES: &str = "libraries-";
 const IMAGE: &str = ".img";
 
 /// The file that says whose folder it is.
@@ -30,22 +32,36 @@ const COMMAND: &str = "command.json";
 /// The file that says as which command a folder's image is installed.
 pub(crate) const INSTALLED: &str = "installed.json";
 
-/// The folder of a command. Holds NUMBER.img for each image, `command.json` (see [`Command`]), `attempt.json` (see
-/// [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (the reports of starts) and `lock`.
+/// The folder of a command, seen as that of images of one kind ([`Content`]). Holds NUMBER.img for each image, `command.json` (see
+/// [`Command`]), `attempt.json` (see [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (the reports of
+/// starts) and `lock`. The names of images of libraries, and of what was written about them, begin with `libraries-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,
+    content: Content,
 }
 
 impl Folder {
-    /// The folder at this path, whether it exists or not.
+    /// The folder at this path, whether it exists or not, with images of the program.
     pub fn new(path: PathBuf) -> Folder {
-        Folder { path }
+        Folder { path, content: Content::Program }
     }
 
-    /// The folder that contains an image.
+    /// The folder that contains an image, with images of its kind.
     pub fn containing(image: &Path) -> Option<Folder> {
-        Some(Folder::new(image.parent()?.to_owned()))
+        let is_of_libraries = image.file_name()?.as_bytes().starts_with(LIBRARIES.as_bytes());
+        let content = if is_of_libraries { Content::Libraries } else { Content::Program };
+        Some(Folder { path: image.parent()?.to_owned(), content })
+    }
+
+    /// The same folder, with images of this kind.
+    pub fn with(&self, content: Content) -> Folder {
+        Folder { path: self.path.clone(), content }
+    }
+
+    /// What its images hold.
+    pub fn content(&self) -> Content {
+        self.content
     }
 
     /// Its path.
@@ -74,7 +90,7 @@ impl Folder {
     /// A program whose arguments belong to its command has several folders; one with images, for which starts ask, is better.
     pub fn link_from(&self, link: &Path) {
         let led = std::fs::read_link(link).ok();
-        let is_better = |path: &PathBuf| *path == self.path || !Folder::new(path.clone()).images().is_empty();
+        let is_better = |path: &PathBuf| *path == self.path || !Folder::new(path.clone()).all_images().is_empty();
         if led.as_ref().is_some_and(is_better) {
             return;
         }
@@ -102,6 +118,11 @@ impl Folder {
         self.path.join(COMMAND)
     }
 
+    /// Its images of all kinds.
+    pub fn all_images(&self) -> Vec<PathBuf> {
+        [Content::Program, Content::Libraries].iter().flat_map(|content| self.with(*content).images()).collect()
+    }
+
     /// Its images, by number.
     pub fn images(&self) -> Vec<PathBuf> {
         let numbers = (1..=MAX_IMAGES).map(|number| self.image(number));
@@ -124,7 +145,15 @@ impl Folder {
     }
 
     fn image(&self, number: usize) -> PathBuf {
-        self.path.join(format!("{number}{IMAGE}"))
+        self.path.join(self.name_for_kind(&format!("{number}{IMAGE}")))
+    }
+
+    /// The name of a file that is about images of this kind alone.
+    pub fn name_for_kind(&self, name: &str) -> String {
+        match self.content {
+            Content::Program => name.to_owned(),
+            Content::Libraries => format!("{LIBRARIES}{name}"),
+        }
     }
 
     /// A link to the program of an installed command, which python/snapboot/front_end/which.py follows.

@@ -38,7 +38,8 @@ pub fn from(words: &[OsString]) {
     background::start(&folder, &Asked::ForNews(image), &environment, terminal, eviction::size_limit());
 }
 
-fn has_news(folder: &Folder, image: &Path) -> bool {
+/// Whether starts have reported something since an image was made.
+pub(crate) fn has_news(folder: &Folder, image: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|status| status.modified());
     // After the clock was set back, times do not show which was first.
     matches!((changed(&folder.profile()), changed(image)), (Ok(told), Ok(made)) if told >= made || made > SystemTime::now())

@@ -78,7 +78,7 @@ impl<'a> Freeze<'a> {
 
     /// The user's own files, if the image leaves them to each start.
     pub fn own_files(&self) -> Option<OwnFiles> {
-        resolve::own_files(self.request, &self.program.runtime, &self.program.output)
+        self.program.leaves_own_files.then(|| self.program.own_files.clone())
     }
 
     /// The terminal of the starts that the image serves first.

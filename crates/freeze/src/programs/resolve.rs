@@ -8,7 +8,7 @@ use image_file::starts::Starts;
 use image_file::{rotation, ImageFile};
 use judge::environment::Environment;
 use judge::variables;
-use runtime::{probe, search_path, Main, Runtime, Shim};
+use runtime::{probe, search_path, Main, Shim};
 
 use super::cpu_level;
 use crate::arch;
@@ -62,8 +62,9 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
     messages.iter().filter(|message| !known.contains(message)).for_each(|message| progress.message(message));
     let replaced = replaced.map(|old| (old.head().image_id(), Starts::read(&old)));
     let executed = resolved.executed;
-    let mut own = own_files(request, &runtime, &output);
-    let leaves_script = own.as_mut().zip(main.script.as_ref()).is_some_and(|(own, script)| own.contains(script));
+    let others = [output.parent().map(Path::to_owned), runtime.program.canonicalize().ok()];
+    let others = request.installation.own_files().into_iter().chain(others.into_iter().flatten());
+    let own_files = OwnFiles::new(others.collect());
     Ok(Program {
         runtime,
         main,
@@ -74,16 +75,9 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
         environment,
         output,
         replaced,
-        leaves_script,
+        own_files,
+        leaves_own_files: false,
+        leaves_script: false,
         messages,
     })
-}
-
-/// The user's own files, if the image leaves them to each start. Neither this installation nor the store nor the runtime
-/// are among them.
-pub fn own_files(request: &FreezeRequest, runtime: &Runtime, output: &Path) -> Option<OwnFiles> {
-    request.store.as_ref().filter(|store| store.changing.own_files)?;
-    let folder = output.parent().map(Path::to_owned);
-    let executed = runtime.program.canonicalize().ok();
-    Some(OwnFiles::new(request.installation.own_files().into_iter().chain(folder).chain(executed).collect()))
 }
