@@ -54,6 +54,15 @@ pub enum Part {
     Trained,
 }
 
+/// In which part of a profile files are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// In all of it.
+    OfAll,
+    /// In the reports of thawed starts.
+    OfReports,
+}
+
 /// A training run and its result.
 pub struct Run {
     pub arguments: Vec<OsString>,
@@ -125,13 +134,18 @@ impl Profile {
         self.runs.push(run);
     }
 
-    /// The same without what comes from files that each start loads. `is_left`: whether a file is one of these.
-    pub fn without_files(mut self, language: Language, mut is_left: impl FnMut(&Path) -> bool) -> Profile {
+    /// The same without what comes from files that each start loads. `left`: of which part; `is_left`: whether a file is one of these.
+    pub fn without_files(
+        mut self,
+        language: Language,
+        left: Left,
+        mut is_left: impl FnMut(&Path) -> bool,
+    ) -> Profile {
         let from = self.loaded.len() - self.report_count;
         let all = std::mem::take(&mut self.loaded);
         for (number, (name, file)) in all.into_iter().enumerate() {
             let path = if language == Language::Ruby { &name } else { &file };
-            if is_left(Path::new(path)) {
+            if (left == Left::OfAll || number >= from) && is_left(Path::new(path)) {
                 self.report_count -= usize::from(number >= from);
                 self.known.push(name);
             } else {

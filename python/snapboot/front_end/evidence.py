@@ -45,6 +45,7 @@ class Evidence:
 
     def __init__(self, request):
         self.role = request.evidence
+        self.most_files = request.most_files
         self.form = request.form
         self.facts = request.facts
         self.folder = request.folder
@@ -71,6 +72,8 @@ class Evidence:
         context.python_path.report_to(report)
         knows_start = reads.knows_start() or context.settings.tried
         if self.role not in ("other", "again") and not (self.role == "first" and (knows_start or context.python_path.is_known)):
+            return
+        if self.role == "first" and len(sys.modules) > self.most_files:
             return
         self._python_path = context.python_path
         if reads.comparisons is not None:

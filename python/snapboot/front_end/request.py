@@ -25,7 +25,8 @@ class Request:
     file that switches a boot archive on after the thaw, or None. terminal: numbers of the standard streams that are a terminal in the
     starts that the image serves, or None where it serves starts with and without one.
 
-    evidence: "first", "other" or "again", in boots that find out what depends on the start. facts: the values that an image holds, see
+    evidence: "first", "other" or "again", in boots that find out what depends on the start. most_files: how many modules a program may
+    have that is booted several times for that. facts: the values that an image holds, see
     evidence.py. system: names of another host, release and version of another kernel, by the names of these facts. more_variables: whether
     code that reads the whole environment finds additional variables in it. watches_values: whether only comparisons with these values are
     recorded, see watched_values.py. shifts_addresses: by how much the program's objects have other addresses than in the first boot, see
@@ -71,6 +72,7 @@ class Request:
         self.terminal = frozenset(map(int, fields.get("terminal", []))) if "binds_terminal" in fields else None
         self.origins = fields.get("origins") == ["1"]
         self.evidence = fields.get("evidence", [""])[0]
+        self.most_files = int(fields.get("most_files", ["0"])[0])
         self.more_variables = fields.get("more_variables") == ["1"]
         self.watches_values = fields.get("watches_values") == ["1"]
         self.shifts_addresses = int(fields.get("shifts_addresses", ["0"])[0])

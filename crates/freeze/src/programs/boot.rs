@@ -40,6 +40,9 @@ use crate::profile::Profile;
 use crate::progress::{ProgramOutput, Step};
 use crate::start_reports;
 
+/// Programs that load more files take too long for several more boots: one of a large web framework loads some 2,000. The
+/// front end does not look at the objects of such a program.
+const MOST_FILES: usize = 1500;
 /// How often the size of the growing image is reported.
 const TICK: Duration = Duration::from_millis(100);
 /// Time limit for `site` to read its files.
@@ -240,6 +243,7 @@ impl<'a> BootRequest<'a> {
                 .for_each(|(key, number)| request.push(key, number.to_string()));
         }
         role.iter().for_each(|role| request.push("evidence", role));
+        request.push("most_files", MOST_FILES.to_string());
         if let Watch::Origins(folders) = watch {
             request.push("origins", "1");
             folders.iter().for_each(|folder| request.push("origins_in", folder));

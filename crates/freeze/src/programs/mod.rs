@@ -88,7 +88,7 @@ impl<'a> Freeze<'a> {
 
     /// The checkouts of the script and the current directory, if they are the user's own.
     pub fn checkouts(&self) -> BTreeSet<PathBuf> {
-        let Some(mut own) = self.own_files() else { return BTreeSet::new() };
+        let Some(mut own) = self.store().map(|_| self.program.own_files.clone()) else { return BTreeSet::new() };
         let script = self.program.main.script.as_ref().and_then(|script| own.checkout(script));
         let here = std::env::current_dir().ok().and_then(|here| own.checkout_with(&here));
         script.into_iter().chain(here).collect()

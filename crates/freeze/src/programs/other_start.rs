@@ -34,9 +34,6 @@ use crate::boot_inputs::start_facts::{is_of_system, more_variables, VARIABLES};
 use crate::outcome::{Result, Stop};
 use crate::progress::Step;
 
-/// Programs that load more files take too long for several more boots: one of a large web framework loads some 2,000.
-const MOST_FILES: usize = 1500;
-
 /// How much larger than the boot's the environment of a start may be (bytes), if its size makes a difference.
 const FEW: u64 = 64 * 1024;
 
@@ -55,10 +52,9 @@ const MOST_BOOTS_FOR_ORDER: u32 = 7;
 /// Boots as another start, and again as before. Returns the results, and the last boot in the place of `first`; None if
 /// the program read nothing of its start, or does not boot otherwise.
 pub fn compare_starts(boot: &BootRequest<'_>, first: Boot) -> Result<(Boot, Option<OtherStart>)> {
-    let is_small = first.report.loaded.len() <= MOST_FILES;
     let took = Duration::from_nanos(boot.freeze.dir.now()?.saturating_sub(first.begun).max(0) as u64);
     let boot = BootRequest { limit: Some(took * PATIENCE + MORE_PATIENCE), ..*boot };
-    let compared = if first.report.knows_start && is_small { compare(&boot, &first)? } else { None };
+    let compared = if first.report.knows_start { compare(&boot, &first)? } else { None };
     Ok(compared.map_or((first, None), |(again, shown)| (again, Some(shown))))
 }
 

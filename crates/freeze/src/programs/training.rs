@@ -23,7 +23,7 @@ use super::{last_look, Freeze};
 use crate::boot::{RunPages, UsedPages};
 use crate::control_dir::make_folder;
 use crate::outcome::{self, Difference, Disproof, Stop};
-use crate::profile::{joined, FailedRun, Profile, Run};
+use crate::profile::{joined, FailedRun, Left, Profile, Run};
 use crate::progress::Step;
 use crate::request::Training;
 use crate::start_reports::{script_behind_links, StartReports};
@@ -76,10 +76,14 @@ pub fn train(freeze: &Freeze<'_>) -> outcome::Result<Profile> {
     let script = || script_behind_links(&program.main);
     let reports = freeze.store().map(|store| StartReports::read(&store.profile, script())).unwrap_or_default();
     let profile = Profile::new(learnt, failed, is_tool, warm_up, reports);
-    let profile = match freeze.own_files() {
-        Some(mut own) => profile.without_files(program.runtime.language, |file| own.checkout(file).is_some()),
-        None => profile,
+    // What a start loads of these late is edited most, and takes little time.
+    let mut own = program.own_files.clone();
+    let left = match &request.store {
+        Some(_) if program.leaves_own_files => Left::OfAll,
+        Some(_) => Left::OfReports,
+        None => return Ok(profile),
     };
+    let profile = profile.without_files(program.runtime.language, left, |file| own.checkout(file).is_some());
     Ok(if program.leaves_script { profile.without_always() } else { profile })
 }
 

@@ -32,6 +32,7 @@ class Evidence
   def initialize(request)
     @directory = request.directory
     @role = request.value("evidence")
+    @most_files = request.value("most_files").to_i
     @form_number = request.value("form")
     @watches_values = !request.value("watches_values").nil?
     @facts = request.list("fact").to_h { |fact| fact.b.split("=", 2).then { |name, value| [name.to_sym, value] } }
@@ -97,7 +98,7 @@ class Evidence
     return @values.found.each { |name, what| report.add_record("value_compared", name, what) } if @values
 
     read = read_facts(asked[:folder])
-    return if @role == "first" && read.empty? && !asked[:terminal]
+    return if @role == "first" && ((read.empty? && !asked[:terminal]) || $LOADED_FEATURES.size > @most_files)
 
     GC.start
     # If the walk takes longer, the program is not booted several times more.
