@@ -1,4 +1,4 @@
-"""What commands of a project do once."""
+"""What commands of a project do once; connections to databases, which connect again when they are used."""
 
 from .recipes import Defaults
 
@@ -19,3 +19,14 @@ class Recipe(Defaults):
     """See Defaults."""
 
     warm_ups = {"django.core.checks": run_checks}
+    pools = ("django.db.backends.base.base:BaseDatabaseWrapper",)
+
+    def close_idle(self, pools):
+        """Leaves those in a transaction. Those of SQLite in memory do not close themselves, and are in the image."""
+        for database in pools:
+            if database.connection is not None and database.autocommit and not database.in_atomic_block:
+                database.inc_thread_sharing()
+                database.close()
+                database.dec_thread_sharing()
+            if hasattr(database, "close_pool"):
+                database.close_pool()

@@ -16,7 +16,7 @@ from .muted_warnings import Mute
 from .origins import Origins
 from .process_attributes import ProcessAttributes
 from .reads import Reads
-from .recipes import Broken, Recipes
+from .recipes import Broken, Recipes, Refused
 from .report import FREEZER_REFUSED, NOT_WRITTEN, PROGRAM_RAISED, USER_MISTAKE, Report, described
 from .request import decode, encode, read_request
 from .secret_values import Secrets
@@ -187,6 +187,8 @@ class Freeze:
         self._check_attributes()
         try:
             self.front_end.run_before()
+        except Refused as error:
+            self._end(USER_MISTAKE, str(error))
         except BaseException as error:
             self._raised(error)
         # The program's trace and profile functions must not see the front end's next steps.

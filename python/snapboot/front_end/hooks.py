@@ -37,12 +37,13 @@ class FrontEnd:
         self._freeze_here()
 
     def run_before(self):
-        """Runs the hooks before the freeze, last registered first. Raises HookError."""
+        """Runs the hooks before the freeze, last registered first. Raises HookError, and Refused of a recipe."""
         while self._before:
             _call(self._before.pop(), "before_freeze")
         for recipe in self._recipes.all:
             for kind, function, args, kwargs in recipe.before_freeze():
                 _call(function, kind, args, kwargs)
+        self._recipes.close_idle()
         self._after_of_recipes = [hook for recipe in self._recipes.all for hook in recipe.after_thaw()]
         self._recipes = None
 

@@ -27,7 +27,7 @@ class Randomness:
         random = standard_random()
         if random is not None:
             kinds.append(random.Random)
-        self._found = _instances(kinds)
+        self._found = instances(kinds)
         ssl = modules.get("_ssl")
         if ssl is not None:
             # OpenSSL detects a fork by the pid, which two thaws may share. It sets up its generators on first use, which takes longer than
@@ -147,7 +147,7 @@ def _plain_generators(modules):
     return found
 
 
-def _instances(bases):
+def instances(bases):
     """Returns all instances of these classes, wherever they are held: in modules, classes, instances, closures."""
     kinds = _kinds(*bases)
     if not kinds:

@@ -4,9 +4,17 @@ Such code is loaded like a module of the front end, so it may import from there 
 derived from Defaults, of which one object is made before the program boots.
 """
 
+import sys
+
+from .randomness import instances
+
 
 class Broken(Exception):
     """The code of a recipe cannot be loaded. Says why."""
+
+
+class Refused(Exception):
+    """What a recipe has found cannot be frozen. Says what it is and what to do."""
 
 
 class Defaults:
@@ -16,6 +24,8 @@ class Defaults:
     warm_ups = {}
     # Names of functions by which programs register what `before_freeze` returns.
     hooks_before = ()
+    # Classes of connection pools and clients, such as "acme.pool:Pool".
+    pools = ()
 
     def watches(self):
         """Functions by names of modules: each gets its module as soon as that was executed, and replace(module, name, value), which gives
@@ -45,8 +55,13 @@ class Defaults:
         its arguments and its keywords."""
         return []
 
+    def close_idle(self, pools):
+        """Called last before the freeze, if there are such objects: closes their idle connections, which they open again when they need
+        one. It leaves a connection that somebody uses: the freeze refuses that by its descriptor. It raises Refused for what no
+        descriptor shows. pools: the instances of `pools`, with those of subclasses."""
+
     def after_thaw(self):
-        """The same for those that come after a thaw."""
+        """The same as `before_freeze`, for those that come after a thaw."""
         return []
 
     def renew(self):
@@ -88,6 +103,20 @@ class Recipes:
     def hooks_before(self):
         """Names of functions that register hooks."""
         return [name for recipe in self.all for name in recipe.hooks_before]
+
+    def close_idle(self):
+        """Closes idle connections of all pools and clients. Raises Refused."""
+        for recipe in self.all:
+            pools = _instances_of(recipe.pools)
+            if pools:
+                recipe.close_idle(pools)
+
+
+def _instances_of(names):
+    places = [name.partition(":") for name in names]
+    # Not getattr: some modules load others then.
+    kinds = [getattr(sys.modules.get(module), "__dict__", {}).get(name) for module, _, name in places]
+    return instances([kind for kind in kinds if isinstance(kind, type)])
 
 
 BROKEN = "%s/python.py cannot be loaded (%s: %s). Correct it, or remove %s"

@@ -4,6 +4,7 @@ The frozen heap stays as it is. `gc.freeze` at the freeze point keeps that cheap
 """
 
 import _io
+import _thread
 import _weakref
 import builtins
 import gc
@@ -133,11 +134,12 @@ class Release:
     def _finish_rest(self):
         """Finalises objects that are still held, mostly by modules from before the thaw, and flushes files."""
         plain = self._plain
+        kept = _held_by_threads()
         rest = [thing for thing in gc.get_objects() if id(type(thing)) not in plain]
         kinds = {id(kind): kind for kind in map(type, rest)}
         ranks = {key: _rank(kind) for key, kind in kinds.items() if _finalizer(kind) is not None}
         if ranks:
-            kept = _standard_files()
+            kept |= _standard_files()
             last = [(ranks[id(type(thing))], thing) for thing in rest if id(type(thing)) in ranks]
             del rest
             last.sort(key=_first)
@@ -146,7 +148,7 @@ class Release:
                     self._finish(thing)
         for reference in self._finalizable:
             thing = reference()
-            if thing is not None:
+            if thing is not None and id(thing) not in kept:
                 self._finish(thing)
         # Closed, not flushed: a stream that owns another stream's descriptor closes it for that one, too, as in an ordinary start.
         for stream in self._files:
@@ -193,6 +195,23 @@ def _standard_files():
         except ValueError:  # detached
             pass
     return found
+
+
+def _held_by_threads():
+    """Returns the ids of objects in the frames of other threads, with those of generators that they are in. The interpreter stops such
+    threads and never finalises what their frames hold."""
+    if not _thread._count():
+        return set()
+    own, held, holders = _thread.get_ident(), set(), []
+    for number, frame in sys._current_frames().items():
+        while number != own and frame is not None:
+            holders += frame.f_locals.values()
+            frame = frame.f_back
+    while holders:
+        held.update(map(id, holders))
+        inner = gc.get_referents(*[thing for thing in holders if type(thing) is GENERATOR])
+        holders = [thing for thing in inner if id(thing) not in held]
+    return held
 
 
 def _rank_of(thing):
