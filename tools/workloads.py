@@ -317,10 +317,13 @@ RAILS_PACKAGES = (
     "ruby-rails-propshaft?",  # and one of 7.2
 )
 
-# Compilers and what makes faults, other allocators, other users' tests, a browser.
-TEST_PACKAGES = (
+TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other users' tests, a browser
     *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
     *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
+)
+CLIENTS = (
+    *("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo"),
+    *("requests", "httpx", "boto3", "grpcio", "rq", "celery"),
 )
 # Such as python3.11; that of the machine, whichever runs this.
 DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
@@ -338,6 +341,7 @@ WORKLOADS = {
     ),
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "development": Workload("a new Django project with pytest", python=("django", "pytest", "pytest-django"), build=build_django),
+    "connections": Workload("clients of servers, and workers", python=CLIENTS, debian=("postgresql", "redis-server")),
     "servers": Workload("servers of Python", python=("gunicorn", "flask", "django", "uvicorn", "fastapi", "celery", "awslambdaric")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
@@ -363,9 +367,8 @@ WORKLOADS = {
     "rails": Workload(
         "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
-    "truffleruby": Workload(
-        "TruffleRuby 25.0 on a JVM, interpreted", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"
-    ),  # libyaml is for psych
+    # libyaml is for psych.
+    "truffleruby": Workload("TruffleRuby 25.0 on a JVM", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),
     "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap", debian=(*RAILS_PACKAGES, "ruby-bootsnap"), build=build_rails_bootsnap,
@@ -391,9 +394,7 @@ WORKLOADS = {
     "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
-    "floors": Workload(
-        "the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors, sources="bench/floors"
-    ),
+    "floors": Workload("the floors of any process's start", debian=("gcc", "libc6-dev"), build=build_floors, sources="bench/floors"),
 }
 
 

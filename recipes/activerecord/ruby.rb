@@ -32,6 +32,10 @@ module ActiveRecordRecipe
         raise "Active Record has a database of SQLite in memory, which no thaw would have. Open it after the freeze point"
       end
 
+      if pools.any? { |pool| pool.connections.any?(&:transaction_open?) }
+        raise "Active Record has a transaction that is open, which no thaw would have. End it before the freeze point"
+      end
+
       call(:clear_all_connections!)
     end
 

@@ -1,6 +1,7 @@
 """Records where descriptors were opened, files and folders created, and attributes of the process changed. Used only in the diagnosing run
 that follows a refusal."""
 
+import _thread
 import posix
 import sys
 
@@ -13,6 +14,8 @@ SETTING = ("posix", "resource", "_ctypes")
 # The number of the descriptor that stays open, so that the program's descriptors have the same numbers as in the refused boot. Where the
 # limit does not allow this number, the numbers differ, and their places are not reported.
 OUT_OF_THE_WAY = 500
+# Modules of functions, as they say, that open nothing: methods have none.
+QUIET = (None, "builtins")
 OPENING = ("open", "socket.__new__", "socket.accept", "subprocess.Popen", "os.memfd_create")
 
 
@@ -37,6 +40,7 @@ class Origins:
         self._busy = False
         self._seen = _descriptors()
         self._place = None
+        self._free = self._lowest_free()
         self._library = _library_folders()
         sys.addaudithook(self._on_event)
         sys.setprofile(self._after_call)
@@ -44,7 +48,7 @@ class Origins:
     def found(self):
         """Returns a list of "NUMBER:FILE:LINE", one for each descriptor whose opening was seen."""
         self._busy = True
-        self._assign()
+        self._assign(self._place)
         return ["%d:%s:%d" % (number, *place) for number, place in sorted(self._places.items())]
 
     def made(self):
@@ -53,13 +57,30 @@ class Origins:
         return [b"%s:%s:%d" % (path, encode(name), line) for path, (name, line) in self._made.items() if _is_there(path)]
 
     def _after_call(self, frame, event, function):
-        """Sees calls of C functions, and the bodies of modules, to attribute opens that raise no audit event."""
+        """Sees calls of C functions, and the bodies of modules, to attribute changes and opens that raise no audit event."""
+        self._see_opened(frame, event, function)
         is_body = event == "return" and frame.f_code.co_name == "<module>"
         if is_body or event == "c_return" and getattr(function, "__module__", None) in SETTING:
             changed = self._attributes.look()
             name, line = self._caller() if changed else (None, None)
             place = name if is_body else "%s:%s" % (name, line)
             posix.write(self._changes, to_bytes([("attribute_origin", "%s:%s" % (change[1:], place)) for change in changed]))
+
+    def _see_opened(self, frame, event, function):
+        """Finds the place of a descriptor as soon as the function returns that has opened it. Not all of them raise an event: a database's
+        driver in C does not. Asks for the lowest free number, since a list of all descriptors would take too long here."""
+        if self._busy or event not in ("return", "c_return") or event == "c_return" and getattr(function, "__module__", None) in QUIET:
+            return
+        free, self._free = self._free, self._lowest_free()
+        if free != self._free:
+            # Which of several threads has opened it, nobody knows.
+            self._assign(self._place if self._place is not None or _thread._count() else self._place_from(frame))
+        self._place = None
+
+    def _lowest_free(self):
+        number = posix.dup(self._changes)
+        posix.close(number)
+        return number
 
     def _on_event(self, event, arguments):
         if self._busy or event not in OPENING and event not in MAKING:
@@ -71,7 +92,7 @@ class Origins:
             if event not in OPENING:
                 return
             # The event precedes the descriptor: a new one now was opened by the previous event.
-            self._assign()
+            self._assign(self._place)
             self._place = self._caller()
         finally:
             self._busy = False
@@ -81,16 +102,20 @@ class Origins:
         if path is not None and path not in self._made:
             self._made[path] = self._caller(3)
 
-    def _assign(self):
+    def _assign(self, place):
         now = _descriptors()
         for number in now - self._seen:
-            if self._place is not None:
-                self._places[number] = self._place
+            self._places.pop(number, None)
+            if place is not None:
+                self._places[number] = place
         self._seen = now
 
     def _caller(self, depth=2):
+        return self._place_from(sys._getframe(depth))
+
+    def _place_from(self, first):
         """Returns the innermost frame outside the standard library, or the innermost of all."""
-        frame = first = sys._getframe(depth)
+        frame = first
         while frame is not None:
             name = frame.f_code.co_filename
             if not name.startswith("<") and (not name.startswith(self._library) or "/site-packages/" in name):
