@@ -21,6 +21,7 @@ class Recipe(Defaults):
 
     def open_again(self):
         """Begins to connect in the background, as a new pool does."""
-        for pool in self.closed:
+        pools, self.closed = self.closed, ()  # only the program holds them
+        for pool in pools:
             pool._opened = False  # it refuses to be opened a second time
             pool.open()

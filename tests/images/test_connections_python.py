@@ -53,12 +53,18 @@ def test_what_a_boot_has_connected(case, ready, places, tmp_path):
         return
     ordinary = support.run([ready["python"], "main.py"], cwd=tmp_path)
     assert ordinary.status == 0 and not ordinary.err, ordinary
-    for options in (["--preload", "library"], ["--at", "library:use"]):
-        image, freeze = refreeze(tmp_path, ready, *options)
-        assert freeze.status == 0, freeze
-        for _ in range(2):
-            thaw = support.thawed([image], cwd=tmp_path)
-            assert (thaw.status, thaw.out, thaw.err) == (0, ordinary.out.replace("same", "another"), ""), thaw
+    image, freeze = refreeze(tmp_path, ready, "--preload", "library")
+    assert freeze.status == 0, freeze
+    for _ in range(2):
+        thaw = support.thawed([image], cwd=tmp_path)
+        assert (thaw.status, thaw.out, thaw.err) == (0, ordinary.out.replace("same", "another"), ""), thaw
+
+
+def test_at_a_place_in_the_program(ready, places, tmp_path):
+    write(tmp_path, connections.Case("", connections.ENGINE_PYTHON), places)
+    image, freeze = refreeze(tmp_path, ready, "--at", "library:use")
+    assert freeze.status == 0, freeze
+    assert [support.thawed([image], cwd=tmp_path).out for _ in range(2)] == ["another\n"] * 2
 
 
 def test_thaws_at_once_have_connections_of_their_own(ready, places, tmp_path):
