@@ -321,10 +321,8 @@ TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other us
     *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
     *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
 )
-CLIENTS = (
-    *("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo"),
-    *("requests", "httpx", "boto3", "grpcio", "rq", "celery"),
-)
+CLIENTS = ("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo", "requests", "httpx", "boto3")
+CLIENTS += ("grpcio", "rq", "celery")
 # Such as python3.11; that of the machine, whichever runs this.
 DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
 JVM_PACKAGES = ("default-jdk-headless", "maven")
@@ -368,7 +366,7 @@ WORKLOADS = {
         "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
     # libyaml is for psych.
-    "truffleruby": Workload("TruffleRuby 25.0 on a JVM", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),
+    "truffleruby": Workload("TruffleRuby 25.0", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),
     "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap", debian=(*RAILS_PACKAGES, "ruby-bootsnap"), build=build_rails_bootsnap,

@@ -13,6 +13,7 @@ from . import connections
 MAIN = "import library\n\nlibrary.use()\n"
 # Each thaw says who it is, and keeps its connection until all have.
 AT_ONCE = "import sys\nimport library\n\nprint(library.pid(), flush=True)\nsys.stdin.read()\nprint(library.pid())\n"
+PID_OF_ENGINE = "def pid():\n    with ENGINE.connect() as connection: return ask(connection)\n"
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +69,7 @@ def test_at_a_place_in_the_program(ready, places, tmp_path):
 
 
 def test_thaws_at_once_have_connections_of_their_own(ready, places, tmp_path):
-    for program in (connections.ENGINE_PYTHON.replace("def pid(connection)", "def ask(connection)").replace("pid(connection)", "ask(connection)")
-                    + "def pid():\n    with ENGINE.connect() as connection: return ask(connection)\n", connections.POOL_WITH_THREADS):
+    for program in (connections.ENGINE_PYTHON.replace("pid(", "ask(") + PID_OF_ENGINE, connections.POOL_WITH_THREADS):
         write(tmp_path, connections.Case("", program), places, AT_ONCE)
         image, freeze = refreeze(tmp_path, ready, "--preload", "library")
         assert freeze.status == 0, freeze
