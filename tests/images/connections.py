@@ -102,7 +102,7 @@ def use = puts([CLIENT.call("CLIENT", "ID") == NUMBER ? "same" : "another", CLIE
         "a transaction in a pool",
         ENGINE_PYTHON + "\nHELD = ENGINE.connect(); HELD.execute(sqlalchemy.text('select 1'))\n",
         ACTIVE_RECORD + "\nActiveRecord::Base.connection.begin_transaction(joinable: false)\n",
-        needs=("active_record", "pg"), refusal={"python": OPEN_SOCKET, "ruby": "has a transaction that is open"},
+        needs=("active_record", "pg"), refusal={"python": "psycopg2/__init__.py:", "ruby": "has a transaction that is open"},
     ),
     case(
         "a driver", 'import psycopg2\nCLIENT = psycopg2.connect("host=FOLDER user=postgres")\n' + DRIVER_PYTHON,

@@ -134,8 +134,8 @@ class Release:
     def _finish_rest(self):
         """Finalises objects that are still held, mostly by modules from before the thaw, and flushes files."""
         plain = self._plain
-        kept = _held_by_threads()
         rest = [thing for thing in gc.get_objects() if id(type(thing)) not in plain]
+        kept = _held_by_threads(rest)
         kinds = {id(kind): kind for kind in map(type, rest)}
         ranks = {key: _rank(kind) for key, kind in kinds.items() if _finalizer(kind) is not None}
         if ranks:
@@ -197,12 +197,12 @@ def _standard_files():
     return found
 
 
-def _held_by_threads():
-    """Returns the ids of objects in the frames of other threads, with those of generators that they are in. The interpreter stops such
-    threads and never finalises what their frames hold."""
+def _held_by_threads(rest):
+    """Returns the ids of objects that frames of other threads may hold. The interpreter stops such threads and never finalises what their
+    frames hold. rest: the objects that are still held: a generator among them may be on a frame's stack, which Python does not show."""
     if not _thread._count():
         return set()
-    own, held, holders = _thread.get_ident(), set(), []
+    own, held, holders = _thread.get_ident(), set(), [thing for thing in rest if type(thing) is GENERATOR]
     for number, frame in sys._current_frames().items():
         while number != own and frame is not None:
             holders += frame.f_locals.values()
