@@ -322,7 +322,7 @@ TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other us
     *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
 )
 CLIENTS = ("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo", "requests", "httpx", "boto3")
-CLIENTS += ("grpcio", "rq", "celery")
+CLIENTS += ("grpcio", "rq", "celery[redis]")
 # Such as python3.11; that of the machine, whichever runs this.
 DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
 JVM_PACKAGES = ("default-jdk-headless", "maven")
