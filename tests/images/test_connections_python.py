@@ -69,7 +69,7 @@ def test_at_a_place_in_the_program(ready, places, tmp_path):
 
 
 def test_thaws_at_once_have_connections_of_their_own(ready, places, tmp_path):
-    for program in (connections.ENGINE_PYTHON.replace("pid(", "ask(") + PID_OF_ENGINE, connections.POOL_WITH_THREADS):
+    for program in (connections.ENGINE_PYTHON.replace("pid(connection)", "ask(connection)") + PID_OF_ENGINE, connections.POOL_WITH_THREADS):
         write(tmp_path, connections.Case("", program), places, AT_ONCE)
         image, freeze = refreeze(tmp_path, ready, "--preload", "library")
         assert freeze.status == 0, freeze
