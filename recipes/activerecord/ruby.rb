@@ -5,8 +5,8 @@
 module ActiveRecordRecipe
   # Up to 7.0 their finalizer looks once more whether the process is a forked one: at its end that changes nothing.
   HANDLERS = %w[pool handler].map { |name| "/active_record/connection_adapters/abstract/connection_#{name}.rb" }.freeze
-  # Its thread looks once a minute for connections that nobody uses.
-  REAPER = "/active_record/connection_adapters/abstract/connection_pool/reaper.rb"
+  # A thread of these files looks once a minute for connections that nobody uses; the first up to 6.1.
+  REAPERS = ["pool", "pool/reaper"].map { |name| "/active_record/connection_adapters/abstract/connection_#{name}.rb" }.freeze
 
   class << self
     include Recipes::Defaults
@@ -21,13 +21,23 @@ module ActiveRecordRecipe
 
     # As long as it has not begun, or sleeps: then it has nothing in hand, and no `ensure`.
     def may_be_cut_off?(thread)
-      return false unless LostThreads.place(thread).end_with?(REAPER)
+      return false unless reaper?(thread)
 
       places = thread.backtrace_locations.to_a
       places.empty? || (places.size == 2 && places.first.base_label == "sleep")
     end
 
+    def threads
+      Thread.list.select { |thread| reaper?(thread) }
+    end
+
+    # Pools have one thread for each of their intervals; it is started where it does not live.
+    def after_thaw
+      pools.each { |pool| pool.reaper&.run } if @had_reaper
+    end
+
     def before_freeze
+      @had_reaper = threads.any?
       if pools.any? { |pool| in_memory?(pool) }
         raise "Active Record has a database of SQLite in memory, which no thaw would have. Open it after the freeze point"
       end
@@ -40,6 +50,10 @@ module ActiveRecordRecipe
     end
 
     private
+
+    def reaper?(thread)
+      LostThreads.place(thread).end_with?(*REAPERS)
+    end
 
     def pools
       call(:connection_pool_list)

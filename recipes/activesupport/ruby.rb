@@ -109,8 +109,12 @@ end
 Recipes.register(EncryptedFileRecipe)
 
 # Hooks that run when a part of a framework is loaded (`ActiveSupport.on_load`). An application registers them while it is
-# initialised. If that part was loaded earlier, each would run at once, in another order.
+# initialised. If that part was loaded earlier, each would run at once, in another order. Once it is initialised, all are
+# there, and the framework loads its parts in any order, as the application comes to use them.
 module LoadHooksRecipe
+  PARTS = %r{/(?:railties|active(?:job|model|record|storage|support)|action(?:cable|mailbox|mailer|pack|text|view))-\d[^/]*/(?:app|lib)/}
+  private_constant :PARTS
+
   class << self
     include Recipes::Defaults
 
@@ -118,14 +122,25 @@ module LoadHooksRecipe
       false
     end
 
+    # The framework's parts add to each other.
+    def may_reopen?(feature)
+      initialised? && feature.match?(PARTS)
+    end
+
     # A feature that runs such hooks is left to the program.
     def trying(trial)
+      return if initialised?
       return watch(trial) if found
 
       TracePoint.new(:end) { |event| watch(trial) if event.self.equal?(found) }.enable
     end
 
     private
+
+    # Whether a whole application of Rails is in the image.
+    def initialised?
+      Object.const_defined?(:Rails) && Rails.respond_to?(:application) && Rails.application&.initialized?
+    end
 
     def found
       return unless Object.const_defined?(:ActiveSupport) && ActiveSupport.const_defined?(:LazyLoadHooks, false)

@@ -2,6 +2,7 @@
 
 import pytest
 from common import servers, support
+from common.waiting import SECONDS
 
 from . import connections
 
@@ -33,3 +34,29 @@ def test_what_a_boot_has_connected(case, places, tmp_path):
     assert ordinary.status == 0, ordinary
     for _ in range(2):
         assert support.thawed([image]).out == ordinary.out.replace("same", "another")
+
+
+REAPED = f"""\
+require "active_record"
+ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: "file.db", reaping_frequency: 0.2, idle_timeout: 0.2)
+ActiveRecord::Base.connection.execute("select 1")
+POOL = ActiveRecord::Base.connection_pool
+def use
+  ActiveRecord::Base.connection.execute("select 1")
+  POOL.release_connection
+  deadline = Time.now + {SECONDS}
+  sleep 0.05 until POOL.connections.empty? || Time.now > deadline
+  p POOL.connections.size, Thread.list.size
+end
+"""
+
+
+def test_idle_connections_are_closed_after_a_thaw_too(tmp_path):
+    if support.run(["ruby", "-e", "require 'active_record'"]).status != 0:
+        pytest.skip("this machine has none of it: active_record")
+    (tmp_path / "library.rb").write_text(REAPED)
+    (tmp_path / "main.rb").write_text('require_relative "library"\nuse\n')
+    freeze = support.freeze(tmp_path / "program.img", ["ruby", "main.rb"], "--preload", "./library", cwd=tmp_path)
+    assert freeze.status == 0 and "connection_poo" not in freeze.err, freeze
+    ordinary = support.run(["ruby", "main.rb"], cwd=tmp_path)
+    assert ordinary.out.startswith("0\n") and support.thawed([tmp_path / "program.img"], cwd=tmp_path).out == ordinary.out, ordinary

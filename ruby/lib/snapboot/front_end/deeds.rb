@@ -101,7 +101,7 @@ class Deeds
   def watch_methods
     there = @there
     trial = @trial
-    changed = ->(owner) { trial.record_change("changes #{NAME.bind_call(owner)}") if there.key?(owner) }
+    changed = ->(owner) { trial.record_reopening(NAME.bind_call(owner)) if there.key?(owner) }
     Module.prepend(Module.new do
       %i[method_added method_removed method_undefined].each do |name|
         define_method(name) { |method| super(method).tap { changed.call(self) } }

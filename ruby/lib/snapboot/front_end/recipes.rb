@@ -60,6 +60,11 @@ module Recipes
     # A child is about to load features one by one. +trial+ records effects because of which one may not be loaded early.
     def trying(_trial); end
 
+    # Whether it is all the same when the feature at this path adds methods to modules that are there before it.
+    def may_reopen?(_feature)
+      false
+    end
+
     # Those that run now, and that #after_thaw starts again: they have nothing to do that a process must wait for at its end.
     def threads
       []
@@ -118,6 +123,11 @@ module Recipes
     # Whether one says so of the thread.
     def may_be_cut_off?(thread)
       @all.any? { |recipe| recipe.may_be_cut_off?(thread) }
+    end
+
+    # Whether one says so of the feature.
+    def may_reopen?(feature)
+      @all.any? { |recipe| recipe.may_reopen?(feature) }
     end
 
     # Tells them that this process is +trial+.

@@ -85,6 +85,11 @@ class Trial
     record_effect(event) unless always? || @loading.last.start_with?(*@ruby)
   end
 
+  # Records that methods are added to the module of that +name+, which existed before.
+  def record_reopening(name)
+    record_change("changes #{name}") unless @loading.last && Recipes.may_reopen?(@loading.last)
+  end
+
   # The block is about to load a feature that is not loaded yet.
   def loading(name, &block)
     path = resolve(name)
