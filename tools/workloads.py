@@ -339,6 +339,7 @@ WORKLOADS = {
     "django": Workload("a new Django project", python=("django",), build=build_django),
     "development": Workload("a new Django project with pytest", python=("django", "pytest", "pytest-django"), build=build_django),
     "servers": Workload("servers of Python", python=("gunicorn", "flask", "django", "uvicorn", "fastapi", "celery", "awslambdaric")),
+    "ruby-servers": Workload("servers of Ruby", debian=("ruby", "ruby-rack", "puma", "unicorn", "ruby-sidekiq", "redis-server")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
@@ -391,9 +392,7 @@ WORKLOADS = {
     "cpython-tests": Workload("the tests of Debian's own CPython", debian=(DEBIAN_PYTHON, f"lib{DEBIAN_PYTHON}-testsuite")),
     "heap": Workload("heaps of 30 MB, 100 MB and 1 GB", python=(), build=build_heaps, sources="bench/programs/heap"),
     "perl": Workload("perl", debian=("perl",)),
-    "floors": Workload(
-        "the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors, sources="bench/floors"
-    ),
+    "floors": Workload("the floors of starting any process", debian=("gcc", "libc6-dev"), build=build_floors, sources="bench/floors"),
 }
 
 
@@ -421,7 +420,7 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
         install_debian_packages(workload.debian)
         if workload.python is not None:
             build_venv(directory, values, python, workload.python)
-        for command in ("ruby", "perl", "strace", "jekyll", "asciidoctor", "puppet"):
+        for command in ("ruby", "perl", "strace", "jekyll", "asciidoctor", "puppet", "puma", "unicorn"):
             if command in workload.debian:
                 values[command] = shutil.which(command)
         workload.build(directory, values)
