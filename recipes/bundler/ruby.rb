@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# `bundle exec PROGRAM` loads scripts of Ruby into its own process if their first line names a Ruby in one of four ways. Otherwise it
-# executes them as another program, which no image can go on with. On its way to the freeze point of such a program, Bundler also loads
-# scripts whose first line leads to the Ruby that is running: Debian's, for example.
+# `bundle exec PROGRAM` loads scripts of Ruby into its own process if their first line names a Ruby in one of four ways.
+# Otherwise it executes them as another program, which no image can go on with. On its way to the freeze point of such a
+# program, Bundler also loads scripts whose first line leads to the Ruby that is running: Debian's, for example.
 module BundlerRecipe
   class << self
     include Recipes::Defaults

@@ -1,13 +1,13 @@
 # frozen_string_literal: true
 
-# Prepares the heap of a process that is about to be frozen. A boot leaves free slots all over it. A thawed process and each of
-# its forked children would place new objects there, each in a page of its own that has to be copied.
+# Prepares the heap of a process that is about to be frozen. A boot leaves free slots all over it. A thawed process and each
+# of its forked children would place new objects there, each in a page of its own that has to be copied.
 module Heap
   # An object is old, and skipped by minor garbage collections, after surviving this many.
   COLLECTIONS = 4
   # Instances of these may be moved. The rest stays where it is: an extension may have written down where a class or its own
   # object lies, without telling the collector.
-  MOVABLE = [String, Array, Hash, Regexp, Symbol, Range, Float, Integer].to_h { |kind| [kind, true] }.compare_by_identity.freeze
+  MOVABLE = [String, Array, Hash, Regexp, Symbol, Range].to_h { |kind| [kind, true] }.compare_by_identity.freeze
   CLASS = Kernel.instance_method(:class)
   private_constant :COLLECTIONS, :MOVABLE, :CLASS
 

@@ -130,7 +130,7 @@ module Recipes
       @all.flat_map(&:threads)
     end
 
-    # Tells them that the program has reached its freeze point. Returns what the first of them says that has something to say.
+    # Tells them that the program has reached its freeze point. Returns what the first says that does not return false.
     def reached(receiver, &freeze)
       @all.each do |recipe|
         said = recipe.reached?(receiver, &freeze)
