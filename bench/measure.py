@@ -158,10 +158,7 @@ def members(group: int) -> list[int]:
 def server(argv: list[str], env: dict[str, str], stderr: str, port: int | None) -> Iterator[tuple[int, int, float]]:
     """A server that has answered: its number, its port, and milliseconds from just before its process was made until then. It is
     ended at the end, with its children. port: where it listens; None: where the word {port} in `argv` says."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", port or 0))
-        port = probe.getsockname()[1]
+    port = free_port(port)
     words = [word.replace("{port}", str(port)) for word in argv]
     began = time.monotonic_ns()
     pid = spawn(words, env, stderr)
@@ -184,6 +181,19 @@ def server(argv: list[str], env: dict[str, str], stderr: str, port: int | None) 
             os.waitpid(pid, 0)
         while members(pid):  # children, which are init's by now
             time.sleep(0.0002)
+
+
+def free_port(port: int | None) -> int:
+    """The port, as soon as nobody listens there: threads of a process that was killed end after its first one. None: any port."""
+    began = time.monotonic()
+    while True:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port or 0))
+            return probe.getsockname()[1]
+        if time.monotonic() - began > LIMIT_SECONDS:
+            raise MeasureError(f"port {port} of 127.0.0.1 stays taken")
+        time.sleep(0.001)
 
 
 def answers(port: int) -> bool:

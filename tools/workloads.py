@@ -341,6 +341,7 @@ WORKLOADS = {
     "development": Workload("a new Django project with pytest", python=("django", "pytest", "pytest-django"), build=build_django),
     "connections": Workload("clients of servers, and workers", python=CLIENTS, debian=("postgresql", "redis-server")),
     "servers": Workload("servers of Python", python=("gunicorn", "flask", "django", "uvicorn", "fastapi", "celery", "awslambdaric")),
+    "ruby-servers": Workload("servers of Ruby", debian=("ruby", "ruby-rack", "puma", "unicorn", "ruby-sidekiq", "redis-server")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
@@ -420,7 +421,7 @@ def prepare(name: str, python: str = sys.executable) -> dict[str, str]:
         install_debian_packages(workload.debian)
         if workload.python is not None:
             build_venv(directory, values, python, workload.python)
-        for command in ("ruby", "perl", "strace", "jekyll", "asciidoctor", "puppet"):
+        for command in ("ruby", "perl", "strace", "jekyll", "asciidoctor", "puppet", "puma", "unicorn"):
             if command in workload.debian:
                 values[command] = shutil.which(command)
         workload.build(directory, values)

@@ -27,17 +27,12 @@ module ActiveRecordRecipe
       places.empty? || (places.size == 2 && places.first.base_label == "sleep")
     end
 
+    # In another process Active Record makes its pools anew when they are used, and a thread for them.
     def threads
       Thread.list.select { |thread| reaper?(thread) }
     end
 
-    # Pools have one thread for each of their intervals; it is started where it does not live.
-    def after_thaw
-      pools.each { |pool| pool.reaper&.run } if @had_reaper
-    end
-
     def before_freeze
-      @had_reaper = threads.any?
       if pools.any? { |pool| in_memory?(pool) }
         raise "Active Record has a database of SQLite in memory, which no thaw would have. Open it after the freeze point"
       end

@@ -40,13 +40,13 @@ REAPED = f"""\
 require "active_record"
 ActiveRecord::Base.establish_connection(adapter: "sqlite3", database: "file.db", reaping_frequency: 0.2, idle_timeout: 0.2)
 ActiveRecord::Base.connection.execute("select 1")
-POOL = ActiveRecord::Base.connection_pool
 def use
   ActiveRecord::Base.connection.execute("select 1")
-  POOL.release_connection
+  pool = ActiveRecord::Base.connection_pool
+  pool.release_connection
   deadline = Time.now + {SECONDS}
-  sleep 0.05 until POOL.connections.empty? || Time.now > deadline
-  p POOL.connections.size, Thread.list.size
+  sleep 0.05 until pool.connections.empty? || Time.now > deadline
+  p pool.connections.size, Thread.list.size
 end
 """
 

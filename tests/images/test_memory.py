@@ -386,3 +386,24 @@ def test_memory_for_the_next_round_of_work_is_kept(language, tmp_path):
     env = support.environment()
     image = support.frozen(tmp_path / "app.img", [program], env=env)
     assert int(support.thawed([image, option, ROUNDS[language]], env=env).out) < 64
+
+
+# Frozen strings with gaps between them, and what new ones write to of the image (KiB), if it takes as much room as the gaps give.
+GAPS = """
+strings = Array.new(100_000) { |number| "kept #{number}" }
+OBJECTS = Array.new(2000) { Object.new }
+SHOWN = OBJECTS.map(&:to_s)
+KEPT = strings.reject.with_index { |_, number| number % 10 == 5 }
+def anonymous = File.read("/proc/self/smaps_rollup")[/^Anonymous: +([0-9]+)/, 1].to_i
+"""
+
+
+@support.needs_ruby
+def test_new_objects_of_ruby_lie_side_by_side(tmp_path):
+    """Gaps that a boot has left in the heap are closed; only what extensions may know by its address stays where it is."""
+    (tmp_path / "gaps.rb").write_text(GAPS)
+    env = support.environment(RUBYLIB=str(tmp_path), LANG="C.UTF-8")
+    code = "before = anonymous; GC.disable; all = Array.new(24_000) { +'new' }; p anonymous - before, OBJECTS.map(&:to_s) == SHOWN"
+    image = support.frozen(tmp_path / "app.img", [support.RUBY], "--preload", "gaps", "--env", "LANG", env=env)
+    written, is_there = support.thawed([image, "-e", code], env=env).out.split()
+    assert int(written) < 1500 and is_there == "true", written

@@ -40,10 +40,11 @@ class Server:
         (folder / "app.rb").write_text(APPLICATION)
         (folder / "config.ru").write_text('require_relative "app"\nrun App.new\n')
         (folder / "server.rb").write_text(configuration.replace("PORT", str(self.port)))
-        self.command, self.image, self.log = command, folder / "server.img", folder / "log"
+        self.command = [word.replace("PORT", str(self.port)) for word in command]
+        self.image, self.log = folder / "server.img", folder / "log"
         for name in ("home", "other"):
             (folder / name).mkdir()
-        support.frozen(self.image, command, env=support.environment(HOME=str(folder / "home")), cwd=folder)
+        support.frozen(self.image, self.command, env=support.environment(HOME=str(folder / "home")), cwd=folder)
 
     @contextlib.contextmanager
     def started(self, argv, home="home", **variables):
@@ -122,6 +123,20 @@ def test_a_cluster_with_preload_app_forks_what_the_image_has(puma):
     lines = [sorted(re.sub(r"Worker \d|[\d.N]+s,", "", log).splitlines()) for log, *_ in (ordinary, thawed)]
     assert lines[0] == lines[1] and "Preloading application" in thawed[0] and thawed[1] == ordinary[1]
 
+
+@pytest.mark.parametrize("command", ["bundle exec puma -p PORT", "rackup -s puma -p PORT -E production"])
+def test_puma_behind_another_command(command, tmp_path):
+    """Debian's script of Puma is loaded by `bundle exec`, which executes it ordinarily."""
+    needs("puma", "bundle", "rackup")
+    (tmp_path / "Gemfile").write_text('source "https://rubygems.org"\ngem "puma"\ngem "rack"\n')
+    assert support.run(["bundle", "lock", "--local"], cwd=tmp_path).status == 0
+    server = Server(tmp_path, command.split(), "")
+    ordinary, thawed = (server.printed(argv) for argv in (server.command, [server.image]))
+    assert thawed[:2] == ordinary[:2] and "Puma starting in single mode" in thawed[0]
+    # The application is in the image.
+    (tmp_path / "app.rb").write_text(APPLICATION.replace("first", "edited"))
+    log, _, answer = server.printed([server.image])
+    assert "starting the ordinary way" in log and "edited" in answer
 
 
 def test_unicorn_with_preload_app(tmp_path):

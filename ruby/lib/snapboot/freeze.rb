@@ -17,5 +17,5 @@ end
    prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
    gem_lists bundle_lists reads early times preload recipes process_attributes locale lost_threads real_secrets
    in_child renewed_texts start_form evidence search_path chosen_constants choice application_here
-   freeze_run].each { |front_end_part| load_file.call(front_end_part) }
+   heap freeze_run].each { |front_end_part| load_file.call(front_end_part) }
 front_end.module_eval { self::FreezeRun.new(__FILE__, load_file).start }

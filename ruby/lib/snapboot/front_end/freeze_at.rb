@@ -18,7 +18,8 @@ class FreezeAt
 
       trace.disable
       exit!(1) unless Process.pid == @process # a child, such as a daemon whose parent has ended
-      Recipes.reached(event.self, &freeze) || yield
+      said = Recipes.reached(event.self, &freeze) || yield
+      trace.enable if said == :on_the_way
     end
     trace.enable
     true

@@ -5,9 +5,6 @@ class FreezeRun
   # The versions of RUBIES in crates/runtime probe.rs, which has already refused all others.
   VERSIONS = %w[3.1 3.2 3.3 3.4].freeze
   EXPECTED = "CRuby #{VERSIONS.first} to #{VERSIONS.last}".freeze
-  # An object is old, and skipped by minor garbage collections, after surviving this many. Compacting as well was measured
-  # (bare Ruby, a large web application): no faster thaw, no faster first request, so it is not done.
-  COLLECTIONS = 4
   MERGING_REQUEST = 1 << 16
   DEAD_HOOK = "the main part mentions before_freeze, but it runs after the freeze, and a hook that it registers is never " \
               "called. Register it in a file that --preload names, or call Snapboot.freeze_point behind it"
@@ -335,7 +332,7 @@ class FreezeRun
     @inputs = @gem_lists = @reads = @origins = nil
     # This feature is always there: the call makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
-    COLLECTIONS.times { GC.start }
+    Heap.settle
   end
 
   # Runs the parts of a thaw that have no effect, so that inline caches are filled and methods are found: each of them is a

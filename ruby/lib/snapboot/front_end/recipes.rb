@@ -23,7 +23,7 @@ module Recipes
     def before_freeze; end
 
     # The program has reached its freeze point, in a method of +receiver+. Returns true if this recipe calls the block later,
-    # as in Recipes.instead; it freezes.
+    # as in Recipes.instead; it freezes. Returns :on_the_way if another of the methods will be called, and is the point.
     def reached?(_receiver)
       false
     end
@@ -140,9 +140,13 @@ module Recipes
       @all.flat_map(&:threads)
     end
 
-    # Tells them that the program has reached its freeze point. Returns whether one of them freezes later.
+    # Tells them that the program has reached its freeze point. Returns what the first says that does not return false.
     def reached(receiver, &freeze)
-      @all.any? { |recipe| recipe.reached?(receiver, &freeze) }
+      @all.each do |recipe|
+        said = recipe.reached?(receiver, &freeze)
+        return said if said
+      end
+      false
     end
 
     # When the method +name+ of that object is called next, has the block run instead, once, with the original. A TracePoint,

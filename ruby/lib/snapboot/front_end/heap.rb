@@ -1,0 +1,34 @@
+# frozen_string_literal: true
+
+# Prepares the heap of a process that is about to be frozen. A boot leaves free slots all over it. A thawed process and each
+# of its forked children would place new objects there, each in a page of its own that has to be copied.
+module Heap
+  # An object is old, and skipped by minor garbage collections, after surviving this many.
+  COLLECTIONS = 4
+  # Instances of these may be moved. The rest stays where it is: an extension may have written down where a class or its own
+  # object lies, without telling the collector.
+  MOVABLE = [String, Array, Hash, Regexp, Symbol, Range].to_h { |kind| [kind, true] }.compare_by_identity.freeze
+  CLASS = Kernel.instance_method(:class)
+  private_constant :COLLECTIONS, :MOVABLE, :CLASS
+
+  class << self
+    # Collects garbage, and moves objects together where Ruby can do that.
+    def settle
+      COLLECTIONS.times { GC.start }
+      pack if GC.respond_to?(:compact)
+    end
+
+    private
+
+    # Compaction moves no key of a hash that compares keys by identity.
+    def pack
+      pinned = {}.compare_by_identity
+      ObjectSpace.each_object { |thing| pinned[thing] = true unless MOVABLE.key?(CLASS.bind_call(thing)) }
+      GC.compact
+      pinned.clear
+      GC.start
+    rescue NotImplementedError
+      nil # this build cannot
+    end
+  end
+end
