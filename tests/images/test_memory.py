@@ -395,15 +395,22 @@ OBJECTS = Array.new(2000) { Object.new }
 SHOWN = OBJECTS.map(&:to_s)
 KEPT = strings.reject.with_index { |_, number| number % 10 == 5 }
 def anonymous = File.read("/proc/self/smaps_rollup")[/^Anonymous: +([0-9]+)/, 1].to_i
+class Server
+  def run
+    before = anonymous
+    GC.disable
+    all = Array.new(24_000) { +"new" }
+    p anonymous - before, OBJECTS.map(&:to_s) == SHOWN, all.size
+  end
+end
+Server.new.run
 """
 
 
 @support.needs_ruby
-def test_new_objects_of_ruby_lie_side_by_side(tmp_path):
-    """Gaps that a boot has left in the heap are closed; only what extensions may know by its address stays where it is."""
+def test_new_objects_of_a_server_in_ruby_lie_side_by_side(tmp_path):
+    """Gaps that the boot of a server has left in the heap are closed; only what extensions may know by its address stays where it is."""
     (tmp_path / "gaps.rb").write_text(GAPS)
-    env = support.environment(RUBYLIB=str(tmp_path), LANG="C.UTF-8")
-    code = "before = anonymous; GC.disable; all = Array.new(24_000) { +'new' }; p anonymous - before, OBJECTS.map(&:to_s) == SHOWN"
-    image = support.frozen(tmp_path / "app.img", [support.RUBY], "--preload", "gaps", "--env", "LANG", env=env)
-    written, is_there = support.thawed([image, "-e", code], env=env).out.split()
+    image = support.frozen(tmp_path / "app.img", [support.RUBY, "gaps.rb"], "--at", "Server#run", cwd=tmp_path)
+    written, is_there, _ = support.thawed([image], cwd=tmp_path).out.split()
     assert int(written) < 1500 and is_there == "true", written

@@ -42,7 +42,7 @@ use crate::profile::Profile;
 use crate::program::Program;
 use crate::programs::{self, BootRequest, Freeze};
 use crate::progress::{Progress, Step};
-use crate::request::{Content, Cpu, FreezeRequest, Training};
+use crate::request::{Cpu, FreezeRequest, Training};
 use crate::warnings::{HIDDEN, OUTPUT, SHARED_LAYOUT};
 use crate::writing::{self, Contents, Draft, Dump, Rehearsable};
 
@@ -61,11 +61,7 @@ pub fn freeze(request: &FreezeRequest, progress: &dyn Progress) -> Result<Writte
         .then(|| application::for_program(language, &program.main, !matches!(request.training, Training::Runs(_))))
         .flatten()
         .unwrap_or_default();
-    let is_own = program.own_files.contains_program(&program.main);
-    let holds_own_files = is_own || recipe.boots_application();
-    program.leaves_own_files =
-        request.store.as_ref().is_some_and(|store| store.content == Content::Libraries || !holds_own_files);
-    program.leaves_script = program.leaves_own_files && program.main.script.is_some() && is_own;
+    program.decide_about_own_files(request.store.as_ref().map(|store| store.content), recipe.boots_application());
     let recipe = recipe.fitted(&mut program.leaves_script);
     let image =
         |program: &Program| Pipeline { request, program, progress, interrupt: &interrupt, begun }.with_recipe(&recipe);

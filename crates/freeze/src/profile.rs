@@ -135,12 +135,7 @@ impl Profile {
     }
 
     /// The same without what comes from files that each start loads. `left`: of which part; `is_left`: whether a file is one of these.
-    pub fn without_files(
-        mut self,
-        language: Language,
-        left: Left,
-        mut is_left: impl FnMut(&Path) -> bool,
-    ) -> Profile {
+    pub fn without_files(mut self, language: Language, left: Left, mut is_left: impl FnMut(&Path) -> bool) -> Profile {
         let from = self.loaded.len() - self.report_count;
         let all = std::mem::take(&mut self.loaded);
         for (number, (name, file)) in all.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use judge::environment::Environment;
 use runtime::{Language, Main, Runtime};
 
 use crate::own_files::OwnFiles;
-use crate::request::Cpu;
+use crate::request::{Content, Cpu};
 
 /// A program, its environment, and the place of its image.
 pub struct Program {
@@ -43,6 +43,18 @@ impl Program {
         self.cpu = Cpu::Native;
         self.only_native = Some(why);
         self.environment = self.environment.clone().with_for_libraries(Vec::new());
+    }
+
+    /// Decides which of the user's own files the image holds. `content`: what is asked for, in a store; `boots_application`:
+    /// whether an application of the user's is booted by a script of others.
+    pub fn decide_about_own_files(&mut self, content: Option<Content>, boots_application: bool) {
+        let is_own = self.own_files.contains_program(&self.main);
+        self.leaves_own_files = match content {
+            None => false,
+            Some(Content::Libraries) => true,
+            Some(Content::Program) => !is_own && !boots_application,
+        };
+        self.leaves_script = self.leaves_own_files && is_own && self.main.script.is_some();
     }
 
     /// How the image depends on this CPU, for the user; None if that was asked for, or is not so.

@@ -332,7 +332,7 @@ class FreezeRun
     @inputs = @gem_lists = @reads = @origins = nil
     # This feature is always there: the call makes Ruby index the changed list of features now.
     require "thread" # rubocop:disable Lint/RedundantRequireStatement
-    Heap.settle
+    Heap.settle(forks: !@request.list("at").empty?)
   end
 
   # Runs the parts of a thaw that have no effect, so that inline caches are filled and methods are found: each of them is a

@@ -1,7 +1,7 @@
 # frozen_string_literal: true
 
-# Prepares the heap of a process that is about to be frozen. A boot leaves free slots all over it. A thawed process and each
-# of its forked children would place new objects there, each in a page of its own that has to be copied.
+# Prepares the heap of a process that is about to be frozen. A boot leaves free slots all over it. Each forked child of a
+# thawed server would place new objects there, each in a page of its own that has to be copied.
 module Heap
   # An object is old, and skipped by minor garbage collections, after surviving this many.
   COLLECTIONS = 4
@@ -12,10 +12,11 @@ module Heap
   private_constant :COLLECTIONS, :MOVABLE, :CLASS
 
   class << self
-    # Collects garbage, and moves objects together where Ruby can do that.
-    def settle
+    # Collects garbage. +forks+: whether the program is a server, whose forked children share the heap; then objects are moved
+    # together, where Ruby can do that.
+    def settle(forks:)
       COLLECTIONS.times { GC.start }
-      pack if GC.respond_to?(:compact)
+      pack if forks && GC.respond_to?(:compact)
     end
 
     private
