@@ -20,12 +20,12 @@ pytestmark = pytest.mark.sample(2)
 class Python(half_hour.Python):
     """The environment with what is typed here alone."""
 
-    packages = ("django", "pytest", "pytest-django", "black", "requests", "jinja2")
+    packages = ("django", "pytest", "pytest-django", "requests", "jinja2")
 
 
 TYPED = {
-    Python: ["python-script", "python-code", "python-black", "python-check", "python-pytest"],
-    half_hour.Ruby: ["ruby-script", "ruby-rspec", "ruby-rubocop", "ruby-rake"],
+    Python: ["python-script", "python-check", "python-pytest"],
+    half_hour.Ruby: ["ruby-script", "ruby-rspec"],
 }
 
 
