@@ -8,6 +8,7 @@
 #   make agreement  compares what `snapboot explain` says with independent measures, for three programs
 #   make stories    follows the advice of `snapboot explain` for three programs, writes docs/stories.md
 #   make edits      edits projects of Django, pytest and Rails 100 times each, and starts them (PROJECTS=rails: some)
+#   make half-hour  types what a new user types in enabled environments of Python and Ruby, compares and measures it (THINGS='python black': some)
 #   make check-aarch64  type-checks all crates for aarch64
 #   make test-aarch64  images on aarch64: cross-compiled, and tried on a machine that QEMU emulates (PROGRAMS=behaves.rb: some)
 #   make contexts  how many everyday starts one image serves, of 30 programs in 26 contexts (PROGRAMS='jc yq': some)
@@ -39,7 +40,7 @@ PLANS ?= scenarios cold-boot python-boot models
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test test-all demo bench agreement stories edits contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64 test-aarch64
+.PHONY: build test test-all demo bench agreement stories edits half-hour contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64 test-aarch64
 
 # Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
 # is becomes part of other processes.
@@ -70,6 +71,10 @@ agreement: build
 
 edits: build
 	$(PYTHON) bench/edits.py $(PROJECTS)
+
+half-hour: build
+	$(PYTHON) bench/half_hour.py $(THINGS)
+	$(PYTHON) bench/report.py --write
 
 stories: build
 	$(PYTHON) bench/stories.py -n $(N)

@@ -83,13 +83,18 @@ class Project:
     installed: tuple[str, ...] = ("dependency",)
 
 
-def prepare_django(folder: Folder) -> tuple[list[str], dict[str, str]]:
-    offered = workloads.prepare("development")
-    shutil.copytree(offered["dir"], folder.top, dirs_exist_ok=True, ignore=shutil.ignore_patterns("venv", "ready.json"))
+def add_shop(folder: Folder) -> None:
+    """Adds an application, its tests and a package that is installed to a new project of Django."""
     shutil.copytree(PROGRAMS / "shop", folder.top, dirs_exist_ok=True)
     settings = folder.top / "skel/settings.py"
     text = settings.read_text().replace("INSTALLED_APPS = [", 'INSTALLED_APPS = [\n    "items",')
     settings.write_text(text.replace("'DIRS': []", "'DIRS': [BASE_DIR / 'templates']") + "ROOT_URLCONF = 'items.urls'\nSHOWN = [0]\n")
+
+
+def prepare_django(folder: Folder) -> tuple[list[str], dict[str, str]]:
+    offered = workloads.prepare("development")
+    shutil.copytree(offered["dir"], folder.top, dirs_exist_ok=True, ignore=shutil.ignore_patterns("venv", "ready.json"))
+    add_shop(folder)
     return [offered["python"], "manage.py", "show"], {"PYTHONPATH": str(folder.top / "lib/site-packages")}
 
 
@@ -177,22 +182,24 @@ class Starts:
         wrong = None if is_same else {"snapboot run": one.stdout + one.stderr, "ordinary": other.stdout + other.stderr}
         return {"ordinary": ordinary, "thawed": ours, "is thawed": thawed, "wrong": wrong}
 
-    def wait(self) -> None:
-        """Wait until nobody makes an image for this store."""
-        time.sleep(0.5)
-        end = time.monotonic() + IDLE
-        while self.is_busy() and time.monotonic() < end:
-            time.sleep(0.2)
 
-    def is_busy(self) -> bool:
-        for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = process.read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if {b"build-image", b"learn"} & set(words[1:2]) and any(os.fsencode(self.store) in word for word in words):
-                return True
-        return False
+def wait_until_idle(store: pathlib.Path) -> None:
+    """Wait until nobody makes an image for this store."""
+    time.sleep(0.5)
+    end = time.monotonic() + IDLE
+    while is_busy(store) and time.monotonic() < end:
+        time.sleep(0.2)
+
+
+def is_busy(store: pathlib.Path) -> bool:
+    for process in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if {b"build-image", b"learn"} & set(words[1:2]) and any(os.fsencode(store) in word for word in words):
+            return True
+    return False
 
 
 def chosen_edits(project: Project, count: int, seed: int) -> list[str]:
@@ -208,12 +215,12 @@ def lived(project: Project, count: int, seed: int) -> dict:
         starts = Starts(project, pathlib.Path(top))
         for _ in range(FIRST_STARTS):
             starts.pair()
-            starts.wait()
+            wait_until_idle(starts.store)
         made = []
         for name in chosen_edits(project, count, seed):
             project.edits[name](starts.folder)
             made.append({"kind": name, **starts.pair()})
-            starts.wait()
+            wait_until_idle(starts.store)
     return entry_with(project, made)
 
 

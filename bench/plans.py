@@ -1,7 +1,8 @@
 """The plans: what is measured, as data. scenarios.toml is about thawing, cold_boot.toml and python_boot.toml about starts that no
 image serves, in Ruby and in Python, models.toml about machine learning, rails_7.toml about Rails 7.2, which needs Debian 13,
 yjit.toml about the same with a Ruby that has YJIT, levels.toml about images for levels of CPUs, and servers.toml about servers that
-recipes freeze. containers.toml is measured by bench/container_starts.py, all others by bench/run.py."""
+recipes freeze. containers.toml is measured by bench/container_starts.py, half_hour.toml, about enabled environments, by
+bench/half_hour.py, all others by bench/run.py."""
 
 import pathlib
 import tomllib
@@ -10,7 +11,8 @@ BENCH = pathlib.Path(__file__).resolve().parent
 NAMES = ("scenarios", "cold-boot", "python-boot", "models", "rails-7", "yjit", "levels", "servers")
 PLANS = {name: BENCH / f"{name.replace('-', '_')}.toml" for name in NAMES}
 CONTAINERS = BENCH / "containers.toml"
-REPORTED = {**PLANS, "containers": CONTAINERS}
+HALF_HOUR = BENCH / "half_hour.toml"
+REPORTED = {**PLANS, "containers": CONTAINERS, "half-hour": HALF_HOUR}
 
 
 def read(path: pathlib.Path) -> dict:

@@ -202,6 +202,7 @@ TABLES = {
     "levels": [pairs_table],
     "servers": [pairs_table],
     "containers": [pairs_table],
+    "half-hour": [pairs_table],
 }
 
 

@@ -16,7 +16,7 @@ import sys
 print(len(set(sys.modules) - {'encodings.utf_8_sig'}), sys.argv)
 """
 COUNTED = re.compile(r"snapboot: (\d+) hit, (\d+) miss")
-FILE = "snapboot-archive.pth"
+FILE = "00_snapboot.pth"
 
 
 class Environment:

@@ -85,7 +85,7 @@ def test_an_environment_of_a_free_threaded_build_is_not_enabled(ordinary, tmp_pa
         assert result.status == 2 and "free-threaded build of CPython, which has no boot archive yet" in result.err, result
     assert not list((tmp_path / SITE).iterdir())
     # What an older version of Snapboot has left there can be removed.
-    file = tmp_path / SITE / "snapboot-archive.pth"
+    file = tmp_path / SITE / "00_snapboot.pth"
     file.write_text("")
     assert support.run([support.SNAPBOOT, "disable", tmp_path], log=False).status == 0 and not file.exists()
 

@@ -59,6 +59,17 @@ def test_a_late_import_is_in_the_image(program):
     assert changed.out == "late 6\n"
 
 
+def test_a_replaced_function_of_which_a_recipe_says_that_nobody_notices(program):
+    """As typing_extensions replaces it (recipes/typing_extensions). Any other counts."""
+    source = "import typing\ntyping.{name} = lambda *given: given\nVALUE = 1\n"
+    program.module("harmless", source.format(name="_check_generic"))
+    program.module("other", source.format(name="get_type_hints"))
+    program.module("user", "import harmless\nVALUE = 2\n")
+    said = program.freeze("user", "other")
+    assert "learnt 2 modules" in said.out and "; 1 more must be left" in said.out, said
+    assert program.starts_alike("user", "other") == "user 2\nother 1\n"
+
+
 def test_runs_add_up(program):
     program.module("one", "VALUE = 1\n")
     program.module("two", "VALUE = 2\n")

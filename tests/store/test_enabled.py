@@ -26,6 +26,15 @@ def main():
 if __name__ == '__main__':
     main()
 """
+SPAWNING = """\
+import asyncio, csv, email.message, json, multiprocessing
+if __name__ == '__main__':
+    multiprocessing.set_start_method('spawn')
+    process = multiprocessing.Process(target=print, args=('child',), kwargs={'flush': True})
+    process.start()
+    process.join()
+    print(process.exitcode)
+"""
 RUBY_PROGRAM = """\
 require "json"
 {loaded}
@@ -86,7 +95,7 @@ class PythonEnvironment(Environment):
     """A virtual environment."""
 
     template = PROGRAM
-    without_image = [["-c", "print(1)"], ["-"], ["-i", "main.py"], ["-V"], ["-x"]]
+    without_image = [["-Bc", "print(1)"], ["-"], ["-i", "main.py"], ["-V"], ["-x"]]
     options = [["-X", "utf8"], ["-O"]]
     loads = "import os\nif os.environ.get('MODE') == 'other': print('other')"
 
@@ -96,8 +105,14 @@ class PythonEnvironment(Environment):
         subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", self.directory], check=True)
         self.interpreter = self.directory / "bin/python"
         (self.packages,) = self.directory.glob("lib/python3.*/site-packages")
-        self.file = self.packages / "snapboot-archive.pth"
+        self.file = self.packages / "00_snapboot.pth"
         self.write(".py")
+
+
+    def write_spawning(self):
+        """Writes a program that starts another process by code."""
+        self.write(".py")
+        self.program.write_text(SPAWNING)
 
 
 class RubyEnvironment(Environment):
@@ -119,7 +134,7 @@ class RubyEnvironment(Environment):
         self.added, work = folder / "added", folder / "work"
         self.added.mkdir(), work.mkdir()
         self.options_of_mount = f"lowerdir={self.over},upperdir={self.added},workdir={work}"
-        self.file = self.added / pathlib.Path(site).relative_to(self.over) / "rubygems/defaults/ruby.rb"
+        self.file = self.added / pathlib.Path(site).relative_to(self.over) / "rbconfig.rb"
         self.write(".rb")
 
     def inside(self, argv):
@@ -166,6 +181,62 @@ def test_a_command_and_a_module(environment):
     for words in (["-m", "tool", "-x"], ["-u", str(command), "-x"]):
         ordinary = environment.become_frozen(*words)
         assert environment.start(*words) == (ordinary, True)
+
+
+def test_code(environment):
+    """Its numbers may be other ones."""
+    code = "import argparse, asyncio, json, os, sys; print(sys.argv, sys.orig_argv, sys.path, os.getcwd(), sys.stdin.read(), NUMBER)"
+    environment.become_frozen("-c", code.replace("NUMBER", "1"), "a")
+    words = ["-u", "-c", code.replace("NUMBER", "2"), "b"]
+    assert environment.start(*words)[1] is False, "other options are another program's"
+    words = ["-c", code.replace("NUMBER", "23"), "b"]
+    ordinary, _ = environment.start(*words, SNAPBOOT="off")
+    assert environment.start(*words) == (ordinary, True)
+
+
+def test_processes_that_are_spawned(environment):
+    """They have images of their own, and those of another program have other ones."""
+    environment.write_spawning()
+    ordinary = environment.become_frozen(*environment.main)
+    environment.wait()
+    assert environment.start(*environment.main) == (ordinary, True)
+    environment.wait()
+    before = {row["name"]: row["thawed"] for row in environment.list()}
+    assert environment.start(*environment.main) == (ordinary, True)
+    (spawned,) = [row for row in environment.list() if row["name"].startswith("-c from multiprocessing.spawn")]
+    assert spawned["thawed"] > before[spawned["name"]]
+
+
+@pytest.mark.parametrize("words", [["-c", "print(1)"], ["small.py"]])
+def test_a_start_that_imports_nothing_asks_for_no_image(words, environment):
+    (environment.folder / "small.py").write_text("import sys\nprint(sys.argv)\n")
+    ordinary, _ = environment.start(*words, SNAPBOOT="off")
+    assert [environment.start(*words) for _ in range(5)] == [(ordinary, False)] * 5
+    assert not environment.list() and not list((environment.place / "cache/.starts").iterdir())
+
+
+@support.needs_ruby
+@support.needs_root
+def test_rbconfig_is_that_of_the_ruby(tmp_path):
+    """Also for a program that requires it without RubyGems, which no second start hands over."""
+    environment = RubyEnvironment(tmp_path)
+    code = "require 'rbconfig'; print RbConfig.ruby, RbConfig::CONFIG.size, RbConfig.method(:ruby).source_location, $0"
+    environment.program.write_text(code)
+    kinds = [[*options, "main.rb"] for options in (["--disable=gems"], ["--disable=gems", "-rrbconfig"], [])]
+    ordinary = [environment.start(*words)[0] for words in kinds]
+    environment.switch("enable")
+    assert [[environment.start(*words)[0] for _ in range(2)] for words in kinds] == [[shown] * 2 for shown in ordinary]
+
+
+@support.needs_ruby
+@support.needs_root
+def test_folders_that_are_made_for_the_file_are_removed_with_it(tmp_path):
+    environment = RubyEnvironment(tmp_path)
+    environment.switch("enable")
+    environment.switch("enable")
+    assert environment.file.exists()
+    environment.switch("disable")
+    assert not [path for path in environment.added.rglob("*") if path.is_dir()]
 
 
 @pytest.mark.parametrize("number", range(5))

@@ -60,8 +60,8 @@ class Checkout:
         self.write(name, text.replace(old, new))
 
     def start(self):
-        """Starts the program, which must print what an ordinary start does. Then waits for builders. Returns from what it thawed: "program",
-        "libraries", or None."""
+        """Starts the program, which must print what an ordinary start does. Then waits for builders. Returns from which image it thawed:
+        "program", "libraries", or None."""
         result = self.store.run(*self.command, cwd=self.folder)
         ordinary = self.store.snapboot("run", "--no-freeze", "--", *self.command, cwd=self.folder, log=False)
         assert (result.status, result.out) == (ordinary.status, ordinary.out), result

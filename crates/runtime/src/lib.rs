@@ -96,6 +96,15 @@ impl Main {
         Some([name, OsStr::new(".py")].into_iter().collect())
     }
 
+    /// The code of `-c CODE` or of the first `-e CODE`.
+    pub fn code(&self) -> Option<&OsStr> {
+        let (first, more) = self.rest().split_first().filter(|_| self.kind == MainKind::Code)?;
+        match first.as_bytes().get(2..) {
+            Some([]) => more.first().map(OsString::as_os_str),
+            attached => attached.map(OsStr::from_bytes),
+        }
+    }
+
     /// The arguments of the script or module; None if there is none.
     pub fn arguments(&self) -> Option<&[OsString]> {
         let own = match self.kind {

@@ -303,8 +303,8 @@ fn attempt(
             attempts.count_made(unused, (written.learnt, written.learnt_in.clone()), written.lacks);
             // Without a terminal, starts at one cannot be measured.
             if whom.terminal.is_none() {
-                attempts.times =
-                    written.prints_version.then(|| StartTimes::measure(Path::new(&command.words[0]), output)).flatten();
+                let words: Vec<OsString> = command.words.iter().map(OsString::from).collect();
+                attempts.times = written.prints_version.then(|| StartTimes::measure(&words, output)).flatten();
             }
             let is_measured = written.prints_version && whom.terminal.is_none() && !whom.somebody_waits;
             match is_measured.then(|| effort(folder, &command, output)).flatten().filter(Effort::is_in_vain) {

@@ -10,14 +10,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::shims::Shims;
 
+/// How much of its code is in the name of a program without a file (characters).
+const CODE_IN_NAME: usize = 40;
+
 /// A program that can have images in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// Its name for people: that of its script or module.
+    /// Its name for people: that of its script or module, or the beginning of its code.
     pub name: String,
     /// The words that start it: without arguments, but for a program with a freeze point of a recipe, whose images are for one command line.
+    /// For code, those of the interpreter alone.
     pub words: Vec<String>,
-    /// Its file: the script, or the interpreter of a module.
+    /// Its file: the script, or the interpreter of a module or of code.
     pub file: PathBuf,
     /// Identifies it: one text for each program, wherever it is started.
     identity: String,
@@ -75,7 +79,7 @@ impl Command {
             Some(main) if runs_site(main.options()) => BootArchive::Python,
             _ => BootArchive::None,
         };
-        let command = main.and_then(|main| split(words, &program, interpreter, language, main));
+        let command = main.and_then(|main| split(words, &program, interpreter, language, main, search_path));
         let is_shim = resolved.shim.is_some();
         Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
@@ -85,7 +89,7 @@ impl Command {
         let plain: String = self.name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();
         let digest = image::digest(self.identity.as_bytes());
         let number: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}-{number}", plain.trim_start_matches('.'))
+        format!("{}-{number}", plain.trim_start_matches(['.', '-']))
     }
 }
 
@@ -96,15 +100,21 @@ fn split(
     interpreter: PathBuf,
     language: Language,
     main: Main,
+    search_path: &OsStr,
 ) -> Option<(Command, Vec<OsString>)> {
-    let given = main.arguments()?;
+    let code = main.code().filter(|_| language == Language::Python);
+    // The image for code is one of the interpreter alone, and each start has its own code.
+    let given = if code.is_some() { main.rest() } else { main.arguments()? };
     // A recipe that is invalid is reported by whoever makes an image.
     let _ = recipes::load_own();
     let is_of_arguments = recipes::freeze_point(language, &main).is_some();
     // Such an image is for one command line, and most often for the application of the current directory.
     let (own, arguments) = given.split_at(if is_of_arguments { given.len() } else { 0 });
     let here = is_of_arguments.then(std::env::current_dir).transpose().ok()?;
-    let named = words.split_at_checked(words.len().checked_sub(given.len())?)?.0;
+    let (named, tail) = words.split_at_checked(words.len().checked_sub(given.len())?)?;
+    if code.is_some() && tail != given {
+        return None; // options in the same word
+    }
     // Words that the first lines of scripts have added cannot be arguments.
     let (words, file) = match (&main.script, named) {
         (Some(script), [first]) if !first.as_bytes().contains(&b'/') => (vec![text(program)?], script.clone()),
@@ -113,9 +123,10 @@ fn split(
     };
     let words = words.into_iter().chain(all_text(own)?).collect();
     let module = main.module().map(|name| name.to_string_lossy().trim_end_matches(".py").to_owned());
-    let name = match (&module, &main.script) {
-        (Some(module), _) => module.clone(),
-        (None, script) => script.as_ref()?.file_name()?.to_str()?.to_owned(),
+    let name = match (&module, &main.script, code) {
+        (Some(module), ..) => module.clone(),
+        (None, Some(script), _) => script.file_name()?.to_str()?.to_owned(),
+        (None, None, code) => format!("-c {}", code?.to_str()?.chars().take(CODE_IN_NAME).collect::<String>()),
     };
     // Another script of the same relative path is another program, and so is a module of another current directory.
     let mut identity: Vec<OsString> = vec![interpreter.into_os_string()];
@@ -128,10 +139,34 @@ fn split(
         }
         identity.push(module.into());
     }
+    if let Some(code) = code {
+        identity.push(without_numbers(code.to_str()?).into());
+        identity.push(std::env::current_dir().ok()?.into());
+        identity.extend(parent_program(language, search_path));
+    }
     identity.extend(here.map(PathBuf::into_os_string).into_iter().chain(own.iter().cloned()));
     let identity = identity.iter().map(|word| text(Path::new(word))).collect::<Option<Vec<_>>>()?.join("\0");
     let arguments = arguments.to_vec();
     Some((Command { name, words, file, identity }, arguments))
+}
+
+/// Code without the numbers in it. A program that starts others by code names descriptors and processes there, which differ each time.
+fn without_numbers(code: &str) -> String {
+    code.split(|it: char| it.is_ascii_digit()).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("0")
+}
+
+/// The script or module of the process that has started this one, if the same language runs it. The code by which a program starts others
+/// is the same in all programs, and what it loads then is not.
+fn parent_program(language: Language, search_path: &OsStr) -> Option<OsString> {
+    let parent = rustix::process::getppid()?.as_raw_nonzero();
+    let line = std::fs::read(format!("/proc/{parent}/cmdline")).ok()?;
+    let argv: Vec<OsString> =
+        line.strip_suffix(b"\0")?.split(|byte| *byte == 0).map(|word| OsStr::from_bytes(word).to_owned()).collect();
+    if !looks_like_interpreter(Path::new(&argv[0]).file_name()?) {
+        return None;
+    }
+    let main = Main::split(language, argv, search_path).ok()?;
+    main.module().or_else(|| main.script.map(PathBuf::into_os_string))
 }
 
 fn all_text(words: &[OsString]) -> Option<Vec<String>> {

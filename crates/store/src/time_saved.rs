@@ -34,11 +34,13 @@ pub struct Effort {
 }
 
 impl StartTimes {
-    /// Measures a command without arguments for which training has shown that it accepts `--version`.
-    pub fn measure(program: &Path, image: &Path) -> Option<StartTimes> {
+    /// Measures a command without arguments for which training has shown that it accepts `--version`. `words`: of the call that starts it.
+    pub fn measure(words: &[OsString], image: &Path) -> Option<StartTimes> {
+        let (program, words) = words.split_first()?;
+        let program = Path::new(program);
         let mut times = StartTimes { ordinary: f64::INFINITY, thawed: f64::INFINITY };
         for _ in 0..TIMES {
-            times.ordinary = times.ordinary.min(time(program, &[])?.0.as_secs_f64());
+            times.ordinary = times.ordinary.min(time(program, words)?.0.as_secs_f64());
             times.thawed = times.thawed.min(time(image, &[])?.0.as_secs_f64());
         }
         Some(times)
@@ -79,8 +81,8 @@ impl Effort {
 fn time(program: &Path, words: &[OsString]) -> Option<(Duration, Duration)> {
     let begun = Instant::now();
     let mut command = Command::new(program);
-    // Only starts of the user are counted.
-    command.args(words).arg(ARGUMENT).env("SNAPBOOT_STATE", "");
+    // Only starts of the user are counted. In an enabled environment, an ordinary start would have the image.
+    command.args(words).arg(ARGUMENT).env("SNAPBOOT_STATE", "").env("SNAPBOOT_STORE", "off");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let processor = sys::wait_for(command.spawn().ok()?).ok()?;
     Some((begun.elapsed(), processor))

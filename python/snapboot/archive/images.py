@@ -4,9 +4,9 @@ The file of `snapboot enable` runs this while `site` is at work, before anything
 its own command line and the environment that the kernel gave it. That thaws the image, or has one made and starts the program the ordinary
 way; then this runs once more in the same process, and lets it go on.
 
-In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image,
-NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that was handed over. All three only say whether
-to ask `snapboot run`, which decides and checks by itself.
+In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image
+that has imported more than a few modules, NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that
+was handed over. All three only say whether to ask `snapboot run`, which decides and checks by itself.
 
 Nothing is imported here that a program could find in `sys.modules`.
 """
@@ -24,9 +24,9 @@ MOST = 8192
 IMAGE = b".img"
 
 
-def program_of(words):
-    """Returns the path or the module that a command line of Python starts; None if that can have no image. words: bytes, without the name
-    of the interpreter."""
+def program_of(words, code_of=None):
+    """Returns the path or the module that a command line of Python starts, or what code_of returns for its code; None if that can have no
+    image. words: bytes, without the name of the interpreter."""
     words = iter(words)
     for word in words:
         if not word.startswith(b"-"):
@@ -38,6 +38,8 @@ def program_of(words):
             if letter == b"m":
                 module = rest or next(words, b"")
                 return b"-m " + module if module else None
+            if letter == b"c" and index == 1 and code_of is not None:
+                return code_of(rest or next(words, b""))
             if letter in WITH_WORD:
                 if not rest:
                     next(words, b"")
@@ -45,6 +47,20 @@ def program_of(words):
             if letter not in PLAIN:
                 return None
     return None
+
+
+def code_here(text):
+    """Returns what identifies a start of this code: it without its numbers, as those of descriptors differ each time, with the current
+    directory and the parent's program, as the same code begins the children of many programs."""
+    for digit in b"123456789":
+        text = text.replace(b"%c" % digit, b"0")
+    while b"00" in text:
+        text = text.replace(b"00", b"0")
+    try:
+        parent = program_of(read(b"/proc/%d/cmdline" % posix.getppid()).split(b"\0")[1:-1])
+    except OSError:
+        parent = None
+    return b"-c " + b"\0".join((text, posix.getcwdb(), parent or b""))
 
 
 def cache(environ):
@@ -141,8 +157,20 @@ def is_due(place, name, folder):
         names = ()
     if any(name.endswith(IMAGE) for name in names):
         return True
-    count = append(name, folder, b".")
-    return count > 1 and count & (count - 1) == 0
+    try:
+        before = posix.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return False
+    return not before & (before + 1)
+
+
+def count(place, name):
+    """Counts a start without an image."""
+    folder = opened(place)
+    try:
+        append(name, folder, b".")
+    finally:
+        posix.close(folder)
 
 
 def was_handed_over(name, folder):
@@ -161,23 +189,25 @@ def was_handed_over(name, folder):
 
 
 def hand_over(snapboot, own):
-    """Executes `snapboot run` with this start, where that is due; otherwise returns. snapboot: its path; own: the folder of Snapboot's
-    modules, whose scripts start programs by themselves."""
+    """Executes `snapboot run` with this start, where that is due. Otherwise returns what counts this start, to be called once it has
+    imported more than a few modules; None if it can have no image. snapboot: its path; own: the folder of Snapboot's modules, whose
+    scripts start programs by themselves."""
     encode = sys.modules["os"].fsencode
     executable = encode(sys.executable)
     name, *words = read(b"/proc/self/cmdline").split(b"\0")[:-1]
-    program = program_of(words)
+    program = program_of(words, code_here)
     if program is None or program.startswith(encode(own) + b"/") or not is_found(name, executable):
-        return
+        return None
     place = cache(posix.environ)
     if place is None:
-        return
+        return None
     place += b"/.starts"
     number = external._imp.source_hash(0, executable + b"\0" + program).hex().encode()
     folder = opened(place)
     try:
         if not is_due(place, number, folder) or was_handed_over(number + b".handed", folder):
-            return
+            return lambda: count(place, number)
+        append(number, folder, b".")
     finally:
         posix.close(folder)
     # What was set since, such as LC_CTYPE by Python itself, is set again by whoever did that.

@@ -4,7 +4,7 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, lost_threads, main_part, preload, process, session, times, trampoline
+from . import fork, hooks, inputs, lost_threads, main_part, preload, process, process_state, session, times, trampoline
 from .command_line import Main
 from .context import Context
 from .early import Early
@@ -49,6 +49,7 @@ class Freeze:
         self.broken = self.recipes = None
         try:
             self.recipes = Recipes(self.request, load)
+            process_state.HARMLESS_PATCHES.update(*(recipe.harmless_patches for recipe in self.recipes.all))
         except Broken as error:
             self.broken = str(error)
         self.seeding = Seeding(self.recipes)

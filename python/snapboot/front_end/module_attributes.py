@@ -9,6 +9,7 @@ import _operator
 import sys
 
 from .modules import MODULE, NAMES, is_module
+from .process_state import HARMLESS_PATCHES
 
 
 class Attributes:
@@ -33,7 +34,7 @@ class Attributes:
         found = {}
         new = [name for name in self._held if name not in before and name in self._files]
         for owner, key, value in _changed(before, self._held):
-            if self._is_watch(value):
+            if self._is_watch(value) or "%s.%s" % (owner, key) in HARMLESS_PATCHES:
                 continue
             names = self._setters(owner.rpartition(".")[2], key, new)
             if names and self._always.issuperset(names) and not self._is_named(key, left) and not _is_set(owner, key, before):

@@ -22,6 +22,9 @@ class Defaults:
 
     # What training runs do once in a process, and find done when they do it again: functions, by the names in `warm_up` of the rules.
     warm_ups = {}
+    # Functions and classes that modules replace in the standard library, such as "typing._check_generic", without any other module being
+    # able to tell when: these modules may be loaded early.
+    harmless_patches = ()
     # Names of functions by which programs register what `before_freeze` returns.
     hooks_before = ()
     # Classes of connection pools and clients, such as "acme.pool:Pool".

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
 # Continues a start of an enabled Ruby as `snapboot run` where the program has an image, or is started again and again. What
-# `snapboot enable` has put into the Ruby evaluates this while RubyGems is being loaded, before anything of the program, and
+# `snapboot enable` has put into the Ruby evaluates this when RubyGems begins to load, before anything of the program, and
 # calls it. The rules, and the files in the store's cache, are those of python/snapboot/archive/images.py.
 #
-# Nothing is required here, and no constant is left.
+# Nothing is required here, and no constant is left. RbConfig does not exist yet.
 class HandOver
   # Options without a word of their own, and those that take one. With any other, such as -e, there is no program to freeze.
   PLAIN = /\A-[adlUvwy]+\z|\A-W\S*\z|\A--(?:enable|disable|yjit|jit|rjit)\S*\z|\A--verbose\z|\A-[IrEC]./
@@ -14,6 +14,8 @@ class HandOver
   # FNV-1a of 64 bits (RFC 9923).
   BASIS = 0xcbf29ce484222325
   PRIME = 0x100000001b3
+  # What loads RubyGems. A file that the program itself requires is not the beginning of a start.
+  BEGINNING = "<internal:gem_prelude>"
 
   # +snapboot+: the path of the command. +own+: the folder of Snapboot's files, whose scripts start programs by themselves.
   def initialize(snapboot, own)
@@ -23,8 +25,9 @@ class HandOver
 
   # Executes `snapboot run` with this start, where that is due; otherwise returns.
   def call
-    return if ENV.key?("SNAPBOOT_FREEZE_DIR") || ENV["SNAPBOOT"] == "off"
+    return if ENV.key?("SNAPBOOT_FREEZE_DIR") || ENV["SNAPBOOT"] == "off" || !caller.last&.start_with?(BEGINNING)
 
+    @executable = File.readlink("/proc/self/exe")
     name, *words = File.binread("/proc/self/cmdline").split("\0", -1)[...-1]
     program = program_of(words)
     return if program.nil? || program.start_with?("#{@own}/") || !found?(name)
@@ -34,7 +37,7 @@ class HandOver
 
     folder = File.join(place, ".starts")
     make(folder)
-    starts = "#{folder}/#{number("#{RbConfig.ruby}\0#{program}")}"
+    starts = "#{folder}/#{number("#{@executable}\0#{program}")}"
     execute(starts, name, words) if due?(starts) && !handed_over?("#{starts}.handed")
   end
 
@@ -53,11 +56,11 @@ class HandOver
 
   # Whether a word names this interpreter: it is a path, or the first file of that name in PATH is this Ruby.
   def found?(name)
-    return false unless File.basename(File.readlink("/proc/self/exe")).start_with?("ruby")
+    return false unless File.basename(@executable).start_with?("ruby")
     return true if name.include?("/")
 
     path = ENV.fetch("PATH", "").split(":").map { |folder| "#{folder}/#{name}" }.find { |file| File.executable?(file) }
-    !path.nil? && File.realpath(path) == File.realpath(RbConfig.ruby)
+    !path.nil? && File.realpath(path) == @executable
   end
 
   # Returns the folder of the store's images as location.rs of the store finds it; nil if there is none.

@@ -12,6 +12,9 @@ use crate::render;
 mod python;
 mod ruby;
 
+/// Begins the line that says how many folders above the file were made for it: `snapboot disable` removes these as well.
+const MADE: &str = "# Folders made for this file: ";
+
 /// A file that belongs into an environment.
 struct Hook {
     path: PathBuf,
@@ -29,6 +32,8 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
     };
     for Hook { path, content, gives } in hooks {
         let folder = path.parent().expect("a file in a folder");
+        let made = made_folders(&path).max(folder.ancestors().take_while(|folder| !folder.exists()).count());
+        let content = if made > 0 { format!("{content}{MADE}{made}\n") } else { content };
         // Starts read it at any time, so it is never half written.
         let draft = folder.join(format!(".snapboot.{}", std::process::id()));
         fs::create_dir_all(folder)
@@ -50,8 +55,14 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
         None => python::files(&python::environment(&environment)?)?,
     };
     for file in files {
+        let made = made_folders(&file);
         let was_there = match fs::remove_file(&file) {
-            Ok(()) => true,
+            Ok(()) => {
+                // One that somebody else uses by now is not empty, and neither are those above it.
+                let mut folders = file.ancestors().skip(1).take(made);
+                let _ = folders.try_for_each(fs::remove_dir);
+                true
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
             Err(error) => return Err(Failure::io("remove", &file, &error)),
         };
@@ -61,6 +72,12 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// How many folders above this file were made for it, as it says itself.
+fn made_folders(file: &Path) -> usize {
+    let content = fs::read_to_string(file).unwrap_or_default();
+    content.lines().find_map(|line| line.strip_prefix(MADE)?.parse().ok()).unwrap_or_default()
 }
 
 /// The directory of the named environment, or of the active one.

@@ -9,8 +9,9 @@ use installation::Installation;
 
 use super::{own_program, quotable, Hook};
 
-/// `site` runs the `import` lines of files with this ending, in the order of their names.
-const FILE: &str = "snapboot-archive.pth";
+/// `site` runs the `import` lines of files with this ending, in the order of their names. This one comes before those of setuptools and of
+/// editable packages, which import modules that a thaw has no use for.
+const FILE: &str = "00_snapboot.pth";
 
 /// The files for an environment: one in each of its site-packages.
 pub fn hooks(environment: &Path) -> Result<Vec<Hook>> {
@@ -55,7 +56,7 @@ fn line(set_up: &Path) -> Result<String> {
     let (path, snapboot) = (quotable(set_up, "a .pth file")?, quotable(&program, "a .pth file")?);
     // A virtual environment's `site` runs it twice.
     Ok(format!(
-        "import sys; hasattr(sys.meta_path[-2], 'is_of_archive') or exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
+        "import sys; any(hasattr(finder, 'is_of_archive') for finder in sys.meta_path) or exec(\"try:\\n import _frozen_importlib_external as e; n = {{'__name__': 'snapboot.archive.run', '__file__': '{path}'}}; \
          exec(e.SourceFileLoader(n['__name__'], n['__file__']).get_code(n['__name__']), n); n['switch_on_here']('{snapboot}')\\nexcept Exception: pass\", {{}})\n"
     ))
 }

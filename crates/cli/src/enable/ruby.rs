@@ -1,5 +1,5 @@
-//! Of a Ruby: RubyGems loads a file for the implementation (`rubygems/defaults/ENGINE.rb`) at the end of its own start, where there is one.
-//! CRuby and Debian have none; it belongs into the folder for what a site adds.
+//! Of a Ruby: RubyGems begins with `require "rbconfig"`, and the folder for what a site adds comes first in the search path. A file of that
+//! name there runs before anything else of RubyGems, whose loading takes most of the time of a small start, and loads the real one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,11 @@ use installation::Installation;
 use super::{own_program, quotable, Hook};
 
 /// Where `require` finds it, in the first folder of the search path.
-const FILE: &str = "rubygems/defaults/ruby.rb";
+const FILE: &str = "rbconfig.rb";
 /// How it begins.
 const MARK: &str = "# Written by `snapboot enable`";
 /// What shows the implementation and the folder.
-const FOLDER: &str = "require 'rbconfig'; print RUBY_ENGINE, ' ', RbConfig::CONFIG['sitelibdir']";
+const FOLDER: &str = "print RUBY_ENGINE, ' ', $LOAD_PATH.first";
 
 /// The Ruby of a directory that is no environment of Python.
 pub fn interpreter(directory: &Path) -> Option<PathBuf> {
@@ -46,7 +46,8 @@ pub fn hook(ruby: &Path) -> Result<Hook> {
          .const_get(:HandOver).new(\"{program}\", \"{own}\").call\n\
          rescue StandardError, ScriptError => error\n  \
          warn(\"snapboot: no image: #{{error.message}}\") unless [\"\", \"0\"].include?(ENV.fetch(\"SNAPBOOT_LOG\", \"\"))\n\
-         end\n"
+         end\n\
+         require $LOAD_PATH.map {{ |folder| \"#{{folder}}/rbconfig.rb\" }}.find {{ |file| File.file?(file) && !File.identical?(file, __FILE__) }}\n"
     );
     Ok(Hook { path, content, gives: "what this Ruby starts has images" })
 }
@@ -56,12 +57,15 @@ pub fn file(ruby: &Path) -> Result<PathBuf> {
     let asked = Command::new(ruby)
         .args(["--disable=gems", "-e", FOLDER])
         .env_remove("RUBYOPT")
+        .env_remove("RUBYLIB")
         .stdin(Stdio::null())
         .output()
         .map_err(|error| Failure::io("start", ruby, &error))?;
     let said = String::from_utf8_lossy(&asked.stdout).into_owned();
     let folder = match said.split_once(' ') {
-        Some(("ruby", folder)) if asked.status.success() && folder.starts_with('/') => folder,
+        Some(("ruby", folder)) if asked.status.success() && folder.starts_with('/') && folder.contains("site_ruby") => {
+            folder
+        }
         _ => {
             return Err(Failure::refusal(format!(
                 "{} should be CRuby, and say where its site_ruby is; it said {said:?}. Other implementations have a boot archive, and no images: \

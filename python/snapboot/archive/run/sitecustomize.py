@@ -42,6 +42,8 @@ class Finder:
     thawed_program = None
     # Called in a thawed process when the archive has been opened.
     has_opened = None
+    # Called when it is about to be opened, in a start that may have an image the next time.
+    count_start = None
     # Writes new entries to the archive. None: it is not open.
     flush = None
 
@@ -65,6 +67,8 @@ class Finder:
     def open(self):
         """Opens the archive. Its own imports go through Python's finders."""
         self.find_spec = find_nothing
+        if self.count_start is not None:
+            attempt("no image", self.count_start)
         try:
             check_head()
             self.find_spec = run(self._folder, "imports", THAWED_PROGRAM=self.thawed_program)["finder"](self, self._folder, run)
@@ -120,11 +124,25 @@ def has_room():
     return external.PathFinder in sys.meta_path and not any(hasattr(finder, "is_of_archive") for finder in sys.meta_path)
 
 
-def switch_on(folder):
-    """Serves the imports of this process from its archive. folder: the one above this file's."""
+def attempt(what, action, *words):
+    """Calls something that no start may fail for, and returns the result. what: what there is not if it fails, for the log."""
+    try:
+        return action(*words)
+    except Exception as error:
+        log(what, error)
+        return None
+
+
+def switch_on(folder, count_start=None):
+    """Serves the imports of this process from its archive. folder: the one above this file's. count_start: called when that begins; at
+    once, where there is no archive."""
     if sys.version_info < (3, 8) or sys.implementation.name != "cpython" or not has_room():
+        if count_start is not None:
+            attempt("no image", count_start)
         return
-    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), Finder(folder))
+    finder = Finder(folder)
+    finder.count_start = count_start
+    sys.meta_path.insert(sys.meta_path.index(external.PathFinder), finder)
 
 
 def switch_on_here(snapboot):
@@ -134,11 +152,12 @@ def switch_on_here(snapboot):
         posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
     elif posix.environ.get(b"SNAPBOOT") != b"off":
         folder = __file__.rpartition("/run/")[0]
-        try:
-            run(folder, "images")["hand_over"](snapboot, folder.rpartition("/")[0])
-        except Exception as error:
-            log("no image", error)
-        switch_on(folder)
+        switch_on(folder, attempt("no image", hand_over, folder, snapboot))
+
+
+def hand_over(folder, snapboot):
+    """See hand_over in images.py. folder: that of images.py."""
+    return run(folder, "images")["hand_over"](snapboot, folder.rpartition("/")[0])
 
 
 def take_out(folder):
