@@ -12,8 +12,8 @@ module Heap
   private_constant :COLLECTIONS, :MOVABLE, :CLASS
 
   class << self
-    # Collects garbage. +forks+: whether the program is a server, whose forked children share the heap; then objects are moved
-    # together, where Ruby can do that.
+    # Collects garbage. +forks+: whether the program is a server, whose forked children share the heap; then objects are
+    # moved together, where Ruby can do that.
     def settle(forks:)
       COLLECTIONS.times { GC.start }
       pack if forks && GC.respond_to?(:compact)
