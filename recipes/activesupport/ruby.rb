@@ -112,8 +112,8 @@ Recipes.register(EncryptedFileRecipe)
 # initialised. If that part was loaded earlier, each would run at once, in another order. Once it is initialised, all are
 # there, and the framework loads its parts in any order, as the application comes to use them.
 module LoadHooksRecipe
-  GEMS = %w[railties actioncable actionmailbox actionmailer actionpack actiontext actionview activejob activemodel activerecord
-            activestorage activesupport].freeze
+  GEMS = %w[railties actioncable actionmailbox actionmailer actionpack actiontext actionview activejob activemodel
+            activerecord activestorage activesupport].freeze
   PARTS = %r{/(?:#{GEMS.join("|")})-\d[^/]*/(?:app|lib)/}
   private_constant :GEMS, :PARTS
 
