@@ -139,10 +139,7 @@ impl Request {
 
     /// Whether the request is for the recorder.
     pub fn is_for_recorder(self) -> bool {
-        matches!(
-            self,
-            Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp | Request::KindOnly
-        )
+        matches!(self, Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp | Request::KindOnly)
     }
 }
 

@@ -109,12 +109,10 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     let watch = Watch::start();
     record_changes(folder, asked, whom.terminal.as_ref());
     let (program, libraries) = (folder.with(Content::Program), folder.with(Content::Libraries));
-    let is_edited = is_edited(folder);
+    let is_own = starts_own_program(folder);
     let first = match asked {
         // A start from the image of the libraries tells what else there is, so that one comes first.
-        Asked::New { .. } if is_edited => {
-            place_of_libraries(&libraries, whom).filter(|(_, for_news)| for_news.is_none())
-        }
+        Asked::New { .. } if is_own => place_of_libraries(&libraries, whom).filter(|(_, for_news)| for_news.is_none()),
         _ => None,
     };
     let (made_in, output) = match &first {
@@ -135,7 +133,7 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
         PutOff::forget(folder);
         // An upgrade makes both kinds stale.
         let other = match (folder.content(), &first) {
-            (Content::Program, None) if is_edited => Some(&libraries).zip(place_of_libraries(&libraries, whom)),
+            (Content::Program, None) if is_own => Some(&libraries).zip(place_of_libraries(&libraries, whom)),
             (Content::Libraries, _) => {
                 Some(&program).zip(stale_program(folder, whom).map(|image| (image, Some(false))))
             }
@@ -150,8 +148,8 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     eviction::prune(&store, limit);
 }
 
-/// Whether an image of libraries alone serves starts of this folder's command after an edit.
-fn is_edited(folder: &Folder) -> bool {
+/// Whether the command of this folder starts a program of the user's own, which has images of its libraries as well.
+fn starts_own_program(folder: &Folder) -> bool {
     let command = folder.command().filter(|_| folder.content() == Content::Program);
     command.zip(Installation::find().ok()).is_some_and(|(command, installation)| {
         let words: Vec<OsString> = command.words.iter().map(OsString::from).collect();

@@ -243,7 +243,9 @@ impl<'a> BootRequest<'a> {
                 .for_each(|(key, number)| request.push(key, number.to_string()));
         }
         role.iter().for_each(|role| request.push("evidence", role));
-        request.push("most_files", MOST_FILES.to_string());
+        if role == Some("first") {
+            request.push("most_files", MOST_FILES.to_string());
+        }
         if let Watch::Origins(folders) = watch {
             request.push("origins", "1");
             folders.iter().for_each(|folder| request.push("origins_in", folder));

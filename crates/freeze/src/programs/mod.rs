@@ -81,6 +81,12 @@ impl<'a> Freeze<'a> {
         self.program.leaves_own_files.then(|| self.program.own_files.clone())
     }
 
+    /// Whether an image of a store holds an application that a recipe boots. What starts load of the user's own files
+    /// afterwards, such as views and models, is edited most, and takes little time: the image does not learn it.
+    pub fn boots_application(&self) -> bool {
+        self.store().is_some() && !self.program.leaves_own_files && !self.recipe.name.is_empty()
+    }
+
     /// The terminal of the starts that the image serves first.
     pub fn terminal(&self) -> Option<Terminal> {
         self.store().and_then(|store| store.terminal)
@@ -88,7 +94,10 @@ impl<'a> Freeze<'a> {
 
     /// The checkouts of the script and the current directory, if they are the user's own.
     pub fn checkouts(&self) -> BTreeSet<PathBuf> {
-        let Some(mut own) = self.store().map(|_| self.program.own_files.clone()) else { return BTreeSet::new() };
+        if !self.program.leaves_own_files && !self.boots_application() {
+            return BTreeSet::new();
+        }
+        let mut own = self.program.own_files.clone();
         let script = self.program.main.script.as_ref().and_then(|script| own.checkout(script));
         let here = std::env::current_dir().ok().and_then(|here| own.checkout_with(&here));
         script.into_iter().chain(here).collect()

@@ -76,12 +76,11 @@ pub fn train(freeze: &Freeze<'_>) -> outcome::Result<Profile> {
     let script = || script_behind_links(&program.main);
     let reports = freeze.store().map(|store| StartReports::read(&store.profile, script())).unwrap_or_default();
     let profile = Profile::new(learnt, failed, is_tool, warm_up, reports);
-    // What a start loads of these late is edited most, and takes little time.
     let mut own = program.own_files.clone();
     let left = match &request.store {
         Some(_) if program.leaves_own_files => Left::OfAll,
-        Some(_) => Left::OfReports,
-        None => return Ok(profile),
+        Some(_) if freeze.boots_application() => Left::OfReports,
+        _ => return Ok(profile),
     };
     let profile = profile.without_files(program.runtime.language, left, |file| own.checkout(file).is_some());
     Ok(if program.leaves_script { profile.without_always() } else { profile })
