@@ -1,8 +1,8 @@
 # frozen_string_literal: true
 
-# Tells the recorder of questions whose answer is only whether a file is there, and of what kind: an edit of the file answers
-# them as before. The kernel is asked for the whole status each time, so without this each of these files would count with its
-# content, as those that an autoloader finds in a folder and does not load.
+# Tells the recorder of questions whose answer is only whether a file is there, and of what kind: after an edit of the file
+# the answer is the same. The kernel is asked for the whole status each time, so without this each of these files would count
+# with its content, as those that an autoloader finds in a folder and does not load.
 class KindQuestions
   NAMES = {
     [File.singleton_class, FileTest.singleton_class] => %i[file? directory? exist? symlink?],
