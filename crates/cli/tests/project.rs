@@ -29,7 +29,7 @@ fn request(output: &Output) -> String {
     let facts = facts(output);
     let entries = facts["request"].as_array().unwrap().iter();
     // Facts of this start and of the CPU belong to no project, and recipes to all.
-    let others = ["boot_only", "evidence", "fact", "recipe_code", "restarted_thread"];
+    let others = ["boot_only", "evidence", "fact", "most_files", "recipe_code", "restarted_thread"];
     let entries = entries.filter(|it| !others.iter().any(|key| it[0] == *key));
     entries.map(|it| format!("{}={}", it[0].as_str().unwrap(), it[1].as_str().unwrap())).collect::<Vec<_>>().join(" ")
 }
