@@ -54,7 +54,7 @@ class Images:
     def image_of(self, command, preload, env, cwd, for_case=None, options=()):
         """The image of a command. `for_case`: names the case that it is for, unless it is for many; with these options. Raises
         CannotFreeze."""
-        key = repr((command, preload, for_case))
+        key = repr((command, preload, for_case, options))
         if key not in self.made:
             name = f"{zlib.crc32(key.encode()):08x}.img" if self.kept or for_case is None else "case.img"
             if for_case is not None and not self.kept:
