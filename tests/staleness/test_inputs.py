@@ -478,33 +478,3 @@ def test_where_a_boot_cannot_be_watched(tmp_path):
     result = support.run([outer, support.SNAPBOOT, "freeze", "-o", image, "--", support.PYTHON], log=False)
     assert result.status == 2 and "cannot watch which files" in result.err and "`snapboot check` says" in result.err, result
     assert [path.name for path in tmp_path.iterdir()] == [pathlib.Path(outer).name]
-
-
-def test_a_file_of_which_ruby_has_asked_the_kind_alone_may_be_edited(ruby):
-    asked = ruby.write("data/asked.txt", "one")
-    questions = "[name, File.directory?(path), FileTest.file?(path), File.method(:file?).source_location]"
-    names = f"Dir.children({str(asked.parent)!r}).sort"
-    ruby.write("lib/helper.rb", f"HELPER = {names}.map {{ |name| path = {str(asked.parent)!r} + '/' + name; {questions} }}\n")
-    ruby.write("main.rb", "p HELPER, File.method(:file?).source_location\n")
-    ruby.env["RUBYLIB"] = f"{ruby.folder}/lib"
-    ruby.frozen("--preload", "helper")
-    asked.write_text("two, longer")
-    assert ruby.is_fresh()
-    # The methods are Ruby's own again.
-    assert ruby.run().out.startswith('[["asked.txt", false, true, ') and ruby.run().out.endswith("]]\nnil\n")
-    asked.unlink()
-    asked.mkdir()
-    assert ruby.is_stale_for(asked)
-    asked.rmdir()
-    asked.symlink_to(ruby.script)
-    assert ruby.is_stale_for(asked)
-
-
-@pytest.mark.parametrize("look", ["File.size(PATH)", "File.mtime(PATH)", "File.read(PATH)", "File.stat(PATH).size"])
-def test_a_file_at_which_ruby_has_looked_more_closely_counts(ruby, look):
-    asked = ruby.write("data/asked.txt", "one")
-    ruby.write("lib/helper.rb", f"PATH = {str(asked)!r}\nHELPER = [File.file?(PATH), ({look}; File.exist?(PATH))]\n")
-    ruby.env["RUBYLIB"] = f"{ruby.folder}/lib"
-    ruby.frozen("--preload", "helper")
-    asked.write_text("two, longer")
-    assert ruby.is_stale_for(asked)

@@ -115,11 +115,6 @@ impl Dependencies {
             return;
         }
         match access.target_state() {
-            // The file counts as such: it is there, and no directory. A link leads to a file that may become another one.
-            State::File(_) if !access.looked_closely && access.behind.is_none() => {
-                self.add_answer(path, DirectoryAnswer::Plain);
-                self.add_absent(&path.join("."), MAX_LINKS);
-            }
             State::File(identity) => {
                 self.files.insert(path.to_owned(), *identity);
             }
