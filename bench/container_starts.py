@@ -9,7 +9,6 @@ started a container that does nothing. So the files of the container are cold an
 """
 
 import argparse
-import datetime
 import fnmatch
 import functools
 import json
@@ -156,10 +155,7 @@ def main() -> int:
     options = parser.parse_args()
     plan = plans.read(plans.CONTAINERS)
     wanted = [name for name in plan["scenario"] if any(fnmatch.fnmatch(name, p) for p in options.only or ["*"])]
-    now = datetime.datetime.now(datetime.UTC)
-    machine = run.this_machine()
-    result: dict = {"plan": "containers", "date": now.isoformat(timespec="seconds"), "commit": run.commit(), "machine": machine}
-    result |= {"scenarios": {}, "images": {}}
+    result = run.new_result("containers") | {"images": {}}
     top = tempfile.mkdtemp(prefix="podman-", dir=workloads.WORK)
     try:
         bench = Bench(top, options.wheel or built_wheel())
@@ -173,10 +169,9 @@ def main() -> int:
         engine.Podman(top).remove()
     if options.o and options.o.exists():
         result["scenarios"] = json.loads(options.o.read_text())["scenarios"] | result["scenarios"]
-    path = options.o or (None if options.only else run.result_path(machine, "containers", now.date().isoformat()))
+    path = options.o or (None if options.only else run.result_path(result))
     if path:
-        path.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"stored in {os.path.relpath(path)}")
+        run.store(result, path)
     return 0
 
 

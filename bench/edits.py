@@ -12,7 +12,6 @@ another one, for which nobody waits here but the next edit.
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -250,9 +249,7 @@ def main() -> int:
     options = parser.parse_args()
     if unknown := set(options.names) - set(PROJECTS):
         parser.error(f"no such project: {', '.join(sorted(unknown))}; there are: {', '.join(PROJECTS)}")
-    now, machine = datetime.datetime.now(datetime.UTC), harness.this_machine()
-    result = {"plan": "edits", "date": now.isoformat(timespec="seconds"), "commit": harness.commit(), "machine": machine}
-    result |= {"seed": options.seed, "scenarios": {}}
+    result = harness.new_result("edits") | {"seed": options.seed}
     status = 0
     for name in options.names or PROJECTS:
         entry = result["scenarios"][name] = lived(PROJECTS[name], options.n, options.seed)
@@ -264,9 +261,7 @@ def main() -> int:
             print(json.dumps(wrong, indent=1), file=sys.stderr)
             status = 1
     if status == 0 and not options.names:
-        path = harness.result_path(machine, "edits", now.date().isoformat())
-        path.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"stored in {os.path.relpath(path)}")
+        harness.store(result, harness.result_path(result))
     return status
 
 

@@ -11,7 +11,6 @@ must be as it was before. If not, nothing is stored, and the exit status is 1.
 """
 
 import argparse
-import datetime
 import hashlib
 import json
 import os
@@ -216,9 +215,7 @@ def main() -> int:
     options = parser.parse_args()
     if not os.environ.get(HAS_MOUNTS):
         os.execvpe("unshare", [*UNSHARE, sys.executable, *sys.argv], os.environ | {HAS_MOUNTS: "1"})
-    now, machine = datetime.datetime.now(datetime.UTC), harness.this_machine()
-    result: dict = {"plan": "half-hour", "date": now.isoformat(timespec="seconds"), "commit": harness.commit(), "machine": machine}
-    result |= {"scenarios": {}}
+    result = harness.new_result("half-hour")
     status = 0
     for language in [options.language] if options.language else HALF_HOURS:
         own = [name for name in SCENARIOS if name.startswith(f"{language}-")]
@@ -232,9 +229,7 @@ def main() -> int:
         if changed or not all(map(is_right, pairs.values())):
             status = 1
     if status == 0 and not options.language:
-        path = harness.result_path(machine, "half-hour", now.date().isoformat())
-        path.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"stored in {os.path.relpath(path)}")
+        harness.store(result, harness.result_path(result))
     return status
 
 

@@ -296,10 +296,25 @@ def commit() -> str | None:
     return f"{revision} with changes" if revision and dirty else revision
 
 
-def result_path(machine: dict, plan: str, date: str) -> pathlib.Path:
+def new_result(plan: str) -> dict:
+    """A result without scenarios, of this moment, commit and machine."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return {"plan": plan, "date": now, "commit": commit(), "machine": this_machine(), "scenarios": {}}
+
+
+def result_path(result: dict) -> pathlib.Path:
+    """Where a result is stored: one file for each machine, plan and day."""
+    machine, day = result["machine"], result["date"].partition("T")[0]
     slug = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)|@.*", "", machine["cpu"]).lower()).strip("-")
-    name = "" if plan == "scenarios" else f"-{plan}"
-    return RESULTS / f"{slug}-{machine['cores']}cpu{name}-{date}.json"
+    name = "" if result["plan"] == "scenarios" else f"-{result['plan']}"
+    return RESULTS / f"{slug}-{machine['cores']}cpu{name}-{day}.json"
+
+
+def store(result: dict, path: pathlib.Path, further: str = "") -> None:
+    """Write a result, and say where it is."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    print(f"stored in {os.path.relpath(path)}{further}")
 
 
 def spoken(entry: dict) -> str:
@@ -330,11 +345,8 @@ def main() -> int:
     images.mkdir(parents=True, exist_ok=True)
     snapboot = os.path.abspath(options.snapboot)
     benches = {python: Bench(plan, snapboot, images, python) for python in plan.get("pythons", [None])}
-    now = datetime.datetime.now(datetime.UTC)
-    machine = this_machine()
-    result = {"plan": options.plan, "date": now.isoformat(timespec="seconds"), "commit": commit(), "machine": machine}
-    result["scenarios"] = {}
-    path = options.o or (None if options.only else result_path(machine, options.plan, now.date().isoformat()))
+    result = new_result(options.plan)
+    path = options.o or (None if options.only else result_path(result))
     if path and path.exists() and options.only:
         result["scenarios"] = json.loads(path.read_text())["scenarios"]
     for number, name in enumerate(wanted, 1):
@@ -344,9 +356,7 @@ def main() -> int:
         print(spoken(result["scenarios"][name]), flush=True)
     result["images"] = {name: image for bench in benches.values() for name, image in bench.frozen.items()}
     if path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n")
-        print(f"stored in {os.path.relpath(path)}")
+        store(result, path)
     return 0
 
 

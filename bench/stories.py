@@ -12,7 +12,6 @@ fast: otherwise nothing is written, and the exit status is 1.
 
 import argparse
 import dataclasses
-import datetime
 import json
 import os
 import pathlib
@@ -259,9 +258,7 @@ def main() -> int:
     if options.write:
         DOCUMENT.write_text(document(report.newest_result("stories")))
         return 0
-    now, machine = datetime.datetime.now(datetime.UTC), harness.this_machine()
-    result = {"plan": "stories", "date": now.isoformat(timespec="seconds"), "commit": harness.commit(), "machine": machine}
-    result["scenarios"], status = {}, 0
+    result, status = harness.new_result("stories"), 0
     for name in options.names or STORIES:
         try:
             entry = result["scenarios"][name] = lived(STORIES[name], options.n)
@@ -273,10 +270,8 @@ def main() -> int:
             print(f"{name}: it should be at least {LEAST} times as fast", file=sys.stderr)
             status = 1
     if status == 0 and not options.names:
-        path = harness.result_path(machine, "stories", now.date().isoformat())
-        path.write_text(json.dumps(result, indent=1) + "\n")
         DOCUMENT.write_text(document(result))
-        print(f"stored in {os.path.relpath(path)}, written to {os.path.relpath(DOCUMENT)}")
+        harness.store(result, harness.result_path(result), f", written to {os.path.relpath(DOCUMENT)}")
     return status
 
 

@@ -111,7 +111,6 @@ pub fn main(arguments: &List) -> Result<u8> {
 /// One row for each image of a command; one for a command without any. `seen`: results that other rows have looked up.
 fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
     let Some(command) = folder.command() else { return Vec::new() };
-    let attempts = Attempts::load(folder);
     let installed = Installed::load(folder);
     let hidden = installed.as_ref().and_then(hidden);
     let row = |path: PathBuf, state, why| Row {
@@ -129,17 +128,21 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         hidden: hidden.clone(),
     };
     if folder.all_images().is_empty() {
-        let (state, why) = without_image(folder, &attempts);
+        let (state, why) = without_image(folder, &Attempts::load(folder));
         return vec![row(folder.path().to_owned(), state, why)];
     }
     let kinds = [Content::Program, Content::Libraries].map(|content| folder.with(content));
-    kinds.iter().flat_map(|folder| rows_of_kind(folder, seen, &row)).collect()
+    kinds.iter().flat_map(|folder| rows_of_kind(folder, installed.as_ref(), seen, &row)).collect()
 }
 
 /// One row for each image of a folder that is of its kind. `row`: makes one for an image, with a state and why.
-fn rows_of_kind(folder: &Folder, seen: &Seen, row: &dyn Fn(PathBuf, State, Vec<String>) -> Row) -> Vec<Row> {
+fn rows_of_kind(
+    folder: &Folder,
+    installed: Option<&Installed>,
+    seen: &Seen,
+    row: &dyn Fn(PathBuf, State, Vec<String>) -> Row,
+) -> Vec<Row> {
     let attempts = Attempts::load(folder);
-    let installed = Installed::load(folder);
     let images = folder.images();
     let of_libraries = match folder.content() {
         Content::Program => None,
@@ -149,8 +152,8 @@ fn rows_of_kind(folder: &Folder, seen: &Seen, row: &dyn Fn(PathBuf, State, Vec<S
     };
     let left = left_to_starts(&Changes::load(folder).changing());
     let mut several = BTreeSet::new();
-    let replaced = replaced(folder, installed.as_ref());
-    let dormant = installed.as_ref().filter(|it| it.is_dormant()).map(|it| {
+    let replaced = replaced(folder, installed);
+    let dormant = installed.filter(|it| it.is_dormant()).map(|it| {
         let (program, name) = (it.program.display(), &it.name);
         format!("{program} is gone; the image is used again when it is back, and snapboot uninstall {name} removes it")
     });

@@ -138,13 +138,11 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
     }
     match start.next(eviction::size_limit()) {
         Next::Other(image) => {
-            let words = [&[image.clone().into_os_string()], arguments].concat();
             log(&format!("another image fits this start: {}", image.display()));
-            let failure = match trust::open(&image) {
-                Ok(file) => execute_image(&image, &file, &words),
-                Err(refusal) => Failure::refusal(refusal.to_string()),
-            };
-            log(&format!("cannot execute {}: {failure}", image.display()));
+            match trust::open(&image) {
+                Ok(file) => execute_with(&image, &file, arguments),
+                Err(refusal) => log(&format!("cannot execute {}: {refusal}", image.display())),
+            }
         }
         Next::Asked => log("the image is being made again; starting the ordinary way"),
         Next::None(why) => log(&format!("no image is being made: {why}; starting the ordinary way")),

@@ -5,10 +5,12 @@ use std::io::{stderr, stdin, stdout, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use image_file::this_process::ThisProcess;
 use inputs::environment::is_volatile;
 use runtime::terminal::Terminal;
 
 use crate::attempt::Attempts;
+use crate::changes::{differing, is_being_edited};
 use crate::{builder_limits, sys, Command, Folder, NoImageReason, PutOff};
 
 /// The subcommand that makes an image.
@@ -26,6 +28,12 @@ pub fn ask_again(folder: &Folder, image: &Path, limit: u64) -> Option<NoImageRea
     ask(folder, &Asked::Again(image), limit, || None)
 }
 
+/// Does the same where another image serves meanwhile: not while somebody edits the program.
+pub fn ask_once_edits_pause(folder: &Folder, image: &Path, limit: u64) -> Option<NoImageReason> {
+    let is_edited = || is_being_edited(&differing(image, &ThisProcess::ITSELF));
+    ask(folder, &Asked::Again(image), limit, || is_edited().then_some(NoImageReason::BeingEdited))
+}
+
 /// Asks for an image, unless one is being made. `prepare`: returns the reason if that is impossible.
 fn ask(
     folder: &Folder,
@@ -37,21 +45,12 @@ fn ask(
         return None;
     }
     let environment = environment_number();
-    let why = why_none(folder, &environment).or_else(prepare);
+    let fruitless = || Attempts::load(folder).why_none(&environment).map(NoImageReason::Attempts);
+    let why = in_the_way(folder).or_else(fruitless).or_else(prepare);
     if why.is_none() {
         start(folder, asked, &environment, Terminal::of_this_process(), limit);
     }
     why
-}
-
-/// Whether an image would be made for this start, if one were asked for now.
-pub(crate) fn is_worth_it(folder: &Folder) -> bool {
-    !folder.is_building() && why_none(folder, &environment_number()).is_none()
-}
-
-fn why_none(folder: &Folder, environment: &str) -> Option<NoImageReason> {
-    let fruitless = || Attempts::load(folder).why_none(environment).map(NoImageReason::Attempts);
-    in_the_way(folder).or_else(fruitless)
 }
 
 /// Why no builder could make an image in this folder now, whatever the program; None if one could.

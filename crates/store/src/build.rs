@@ -175,7 +175,8 @@ fn place_of_libraries(libraries: &Folder, whom: &For<'_>) -> Option<(PathBuf, Op
 fn stale_program(libraries: &Folder, whom: &For<'_>) -> Option<PathBuf> {
     let (program, start) = (libraries.with(Content::Program), start_at(whom.terminal.as_ref()));
     let image = program.images().into_iter().find(|image| fit::fits_start(image, &start))?;
-    let is_due = !differing(&image, &start).is_empty() && !is_being_edited(&image, &start);
+    let differing = differing(&image, &start);
+    let is_due = !differing.is_empty() && !is_being_edited(&differing);
     (is_due && Attempts::load(&program).why_none(whom.environment).is_none()).then_some(image)
 }
 

@@ -108,10 +108,9 @@ pub(crate) fn differing(image: &Path, start: &ThisProcess) -> BTreeSet<Subject> 
     lines.unwrap_or_default().into_iter().map(|line| line.subject).collect()
 }
 
-/// Whether an image is stale because of a file of the user's own that was changed a moment ago, and will be again.
-pub(crate) fn is_being_edited(image: &Path, start: &ThisProcess) -> bool {
+/// Whether a file of the user's own is among what differs that was changed a moment ago, and will be again.
+pub(crate) fn is_being_edited(differing: &BTreeSet<Subject>) -> bool {
     let mut own = OwnFiles::new(Vec::new());
-    let differing = differing(image, start);
     let places = differing.iter().filter_map(|subject| match subject {
         Subject::Place(place) if own.contains(place) => Some(place),
         _ => None,

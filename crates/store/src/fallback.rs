@@ -5,10 +5,8 @@ use std::path::PathBuf;
 
 use freeze::Content;
 use image_file::starts;
-use image_file::this_process::ThisProcess;
 use runtime::search_path;
 
-use crate::changes::is_being_edited;
 use crate::fit::{fits, own_words};
 use crate::{background, Command, Folder, NoImageReason};
 
@@ -84,9 +82,7 @@ impl Start {
             let Some(second) = second() else {
                 return asked(background::ask_again(&folder, &self.image, limit));
             };
-            if background::is_worth_it(&folder) && !is_being_edited(&self.image, &ThisProcess::ITSELF) {
-                background::ask_again(&folder, &self.image, limit);
-            }
+            background::ask_once_edits_pause(&folder, &self.image, limit);
             return goes_on_with(second);
         }
         if let Some(other) = fitting(&images) {

@@ -27,6 +27,8 @@ pub enum NoImageReason {
     PutOff(Delay),
     /// Earlier attempts say that a further one is not worth it.
     Attempts(Fruitless),
+    /// A file of the program was changed a moment ago.
+    BeingEdited,
     /// The folder of the command cannot be made.
     NoFolder(Failure),
     /// The folder may be somebody else's.
@@ -46,6 +48,7 @@ impl fmt::Display for NoImageReason {
             }
             NoImageReason::PutOff(delay) => write!(f, "it was put off, since {delay}"),
             NoImageReason::Attempts(fruitless) => fruitless.fmt(f),
+            NoImageReason::BeingEdited => f.write_str("a file of the program was changed less than a minute ago"),
             NoImageReason::NoFolder(failure) => failure.fmt(f),
             NoImageReason::NotOwn => {
                 f.write_str("its directory belongs to another user, or other users may write to it")
