@@ -98,6 +98,52 @@ class ArchiveRequireTest < Minitest::Test
     assert_equal "one.rb\none\n", run_ruby("-e", "#{preamble}#{other}; require '#{@root}/lib/one'")
   end
 
+  # As Bundler does: RubyGems' require is gone.
+  BUNDLER = <<~RUBY
+    module Kernel
+      remove_method :require
+      alias_method :require, :gem_original_require
+      private :require
+    end
+  RUBY
+  # As Zeitwerk does: Ruby's own has another name, and calls reach it from a method in front.
+  ZEITWERK = <<~RUBY
+    $calls = 0
+    module Kernel
+      module_function
+      alias_method :original_of_another, :require
+      class << self
+        alias_method :original_of_another, :require
+      end
+      def require(name) = ($calls += 1; original_of_another(name))
+    end
+  RUBY
+
+  # As in a thawed process, which opens its archive late.
+  def test_an_archive_that_is_opened_late_finds_files_for_whoever_has_kept_rubys_own_require
+    3.times { |number| write("lib/f#{number}.rb", "") }
+    features = "%w[f0 f1]"
+    { "" => 0, BUNDLER => 0, ZEITWERK => 2, BUNDLER + ZEITWERK => 2 }.each do |before, calls|
+      code = <<~RUBY
+        #{preamble}$:.unshift("\#{ROOT}/lib")
+        #{before}
+        require_relative #{SETUP.delete_suffix(".rb").dump}
+        $found = []
+        watcher = Object.new
+        def watcher.looked_up(_event, path, _took, found) = ($found << File.basename(path) if found)
+        def watcher.compiled_instead(_path) = nil
+        def watcher.answered(_name, _took) = nil
+        Snapboot::Archive.watch(watcher)
+        $calls = 0
+        #{features}.each { |name| require name }
+        calls = $calls
+        p $found, calls, Kernel.require("f2"), Kernel.require("f2"), $calls - calls, Kernel.method(:require).owner == Kernel.singleton_class
+      RUBY
+      expected = "[\"f0.rb\", \"f1.rb\", \"f2.rb\"]\n#{calls}\ntrue\nfalse\n#{calls}\ntrue\n"
+      assert_equal expected, run_ruby("-e", code, switch: []), before
+    end
+  end
+
   def test_threads_wait_for_each_other
     write("lib/slow.rb", "$count += 1; sleep 0.2; Slow = 1")
     2.times do

@@ -81,20 +81,12 @@ fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), Off>> {
     if ruby.source_of(kernel, if has_gems { "gem_original_require" } else { "require" })?.is_some() {
         return Ok(Err(Off::Require));
     }
-    if has_gems {
-        ruby.alias(kernel, BEFORE, "require")?;
+    let is_own = replace_own(ruby, kernel, || ruby.define_private(kernel, c"require", Method::one(inner)))?;
+    if !is_own && ruby.source_of(kernel, "require")?.is_some_and(|file| gems::is_require(&file)) && gems::find(ruby)? {
+        ruby.define_private(kernel, c"require", Method::one(outer))?;
     }
-    // Its label in backtraces is `require`, like that of Ruby's own.
-    ruby.define_private(kernel, c"require", Method::one(inner))?;
-    ruby.define_singleton(kernel, c"require", Method::one(inner))?;
-    if has_gems {
-        ruby.alias(kernel, "gem_original_require", "require")?;
-        if ruby.source_of(kernel, BEFORE)?.is_some_and(|file| gems::is_require(&file)) && gems::find(ruby)? {
-            ruby.define_private(kernel, c"require", Method::one(outer))?;
-        } else {
-            ruby.alias(kernel, "require", BEFORE)?;
-        }
-    }
+    let singleton = ruby.send(kernel, "singleton_class", &[])?;
+    replace_own(ruby, singleton, || ruby.define_singleton(kernel, c"require", Method::one(inner)))?;
     if ruby.source_of(kernel, "require_relative")?.is_none() {
         let before = ruby.keep(ruby.own_method(kernel, "require_relative")?)?;
         RELATIVE_BEFORE.get_or_init(|| before);
@@ -102,6 +94,25 @@ fn define_require(ruby: Ruby<'_>) -> Protected<Result<(), Off>> {
         ruby.define_singleton(kernel, c"require_relative", Method::one(relative))?;
     }
     Ok(Ok(()))
+}
+
+/// Replaces Ruby's own require in a class, under all names that it has there: RubyGems and Zeitwerk keep it under others. `define`: makes
+/// ours `require`, whose label in backtraces is then that of Ruby's own. Returns whether `require` was Ruby's own, as it is again once
+/// Bundler has removed RubyGems'; if not, it stays, and has the name [`BEFORE`], too.
+fn replace_own(ruby: Ruby<'_>, class: Value<'_>, define: impl FnOnce() -> Protected<()>) -> Protected<bool> {
+    let names = ruby.names_of_c_method(class, "require")?;
+    let is_own = names.iter().any(|name| name == "require");
+    if !is_own {
+        ruby.alias(class, BEFORE, "require")?;
+    }
+    define()?;
+    for name in names.iter().filter(|name| *name != "require") {
+        ruby.alias(class, name, "require")?;
+    }
+    if !is_own {
+        ruby.alias(class, "require", BEFORE)?;
+    }
+    Ok(is_own)
 }
 
 /// Ruby's own require(name).

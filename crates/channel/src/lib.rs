@@ -85,6 +85,9 @@ words! {
         LookUp = "look_up",
         /// To the recorder: the look-up has ended.
         LookedUp = "looked_up",
+        /// To the recorder: what this thread looks at tells it only what kind of file is there, if the argument is `1`;
+        /// all that a status says, if it is empty.
+        KindOnly = "kind_only",
     }
 }
 
@@ -136,7 +139,7 @@ impl Request {
 
     /// Whether the request is for the recorder.
     pub fn is_for_recorder(self) -> bool {
-        matches!(self, Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp)
+        matches!(self, Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp | Request::KindOnly)
     }
 }
 

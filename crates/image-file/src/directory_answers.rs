@@ -34,6 +34,8 @@ pub enum DirectoryAnswer {
     Special,
     /// Nothing, or anything but a symbolic link.
     Unlinked,
+    /// A regular file, or a link to one.
+    File,
     /// A list: its kind and its digest.
     Listing(u32, Vec<u8>),
 }
@@ -49,6 +51,7 @@ impl DirectoryAnswer {
             DirectoryAnswer::Link(target) => (answer_kind::LINK, target.as_os_str().as_bytes()),
             DirectoryAnswer::Special => (answer_kind::SPECIAL, b""),
             DirectoryAnswer::Unlinked => (answer_kind::UNLINKED, b""),
+            DirectoryAnswer::File => (answer_kind::FILE, b""),
             DirectoryAnswer::Listing(kind, digest) => (*kind, digest),
         }
     }
@@ -62,6 +65,7 @@ impl DirectoryAnswer {
             answer_kind::LINK => DirectoryAnswer::Link(OsString::from_vec(answer.value.to_vec()).into()),
             answer_kind::SPECIAL => DirectoryAnswer::Special,
             answer_kind::UNLINKED => DirectoryAnswer::Unlinked,
+            answer_kind::FILE => DirectoryAnswer::File,
             // The reader accepts no other kind.
             kind => DirectoryAnswer::Listing(kind, answer.value.to_vec()),
         }
@@ -154,6 +158,7 @@ mod tests {
         assert_eq!(holds(DirectoryAnswer::Special), ["socket"]);
         let unlinked = ["none", "none/below", "file", "file/below", "directory", "socket"];
         assert_eq!(holds(DirectoryAnswer::Unlinked), unlinked);
+        assert_eq!(holds(DirectoryAnswer::File), ["file", "link"]);
         drop(socket);
     }
 

@@ -40,6 +40,8 @@ pub mod answer_kind {
     pub const FEATURES: u32 = 10;
     /// There is nothing of that name, or what is no symbolic link.
     pub const UNLINKED: u32 = 11;
+    /// It is a regular file, or leads to one.
+    pub const FILE: u32 = 12;
 }
 
 /// One answer.
@@ -122,7 +124,8 @@ impl<'a> AnswersReader<'a> {
             | answer_kind::PLAIN
             | answer_kind::SPECIAL
             | answer_kind::BELOW
-            | answer_kind::UNLINKED => (&rest[..0], rest),
+            | answer_kind::UNLINKED
+            | answer_kind::FILE => (&rest[..0], rest),
             kind => return Err(Error::OutOfRange { what: "the kind of an answer", value: kind.into() }),
         };
         self.rest = rest;

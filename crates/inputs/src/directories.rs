@@ -78,7 +78,7 @@ impl<'t, 'n> Difference<'t, 'n> {
                     answer_kind::PLAIN => "stale: this has become a symbolic link, or is gone",
                     answer_kind::UNLINKED => "stale: this has become a symbolic link",
                     answer_kind::LINK => "stale: this symbolic link leads elsewhere now, or is gone",
-                    answer_kind::SPECIAL => "stale: this has become another kind of file, or is gone",
+                    answer_kind::SPECIAL | answer_kind::FILE => "stale: this has become another kind of file, or is gone",
                     answer_kind::DISTRIBUTIONS => {
                         "stale: this directory lists other Python packages, or other versions, among those that the boot looked up"
                     }
@@ -111,7 +111,7 @@ impl<'t, 'n> Difference<'t, 'n> {
             return out.write_str(" than when the program booted");
         }
         write!(out, "{directory}/{}: ", Lossy(answer.bare_name()))?;
-        let is_followed = matches!(answer.kind, answer_kind::DIRECTORY | answer_kind::SPECIAL);
+        let is_followed = matches!(answer.kind, answer_kind::DIRECTORY | answer_kind::SPECIAL | answer_kind::FILE);
         match answer.kind {
             answer_kind::ABSENT | answer_kind::BELOW => out.write_str("absent when the boot looked it up")?,
             answer_kind::LINK => write!(out, "symbolic link to {}", Lossy(answer.value))?,
@@ -137,6 +137,7 @@ pub fn kind_name(kind: u32) -> &'static str {
         answer_kind::PLAIN | answer_kind::UNLINKED => "not a symbolic link",
         answer_kind::LINK => "symbolic link",
         answer_kind::SPECIAL => "special file",
+        answer_kind::FILE => "file",
         _ => "list of names",
     }
 }
@@ -366,6 +367,7 @@ pub fn gives_answer<S: System>(
         answer_kind::PLAIN => itself().map(|kind| kind != FileKind::Link),
         answer_kind::DIRECTORY => behind().map(|kind| kind == FileKind::Directory),
         answer_kind::SPECIAL => behind().map(|kind| kind == FileKind::Special),
+        answer_kind::FILE => behind().map(|kind| kind == FileKind::Regular),
         answer_kind::LINK => {
             let mut target = [0; 4096];
             system.read_link(directory, answer.name, &mut target).map(|size| target[..size] == *answer.value)

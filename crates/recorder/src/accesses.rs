@@ -99,8 +99,10 @@ pub struct PathAccess {
     pub state: State,
     /// What a link led to, if it was followed.
     pub behind: Option<State>,
-    /// The boot may have read its content, size or times.
+    /// The boot has asked what is there.
     pub looked: bool,
+    /// The boot may have read its content, size or times.
+    pub looked_closely: bool,
     /// The boot opened it for reading, or executed it.
     pub read: bool,
     /// The boot can tell whether it is a link.
@@ -291,10 +293,11 @@ impl PathAccess {
     fn add(&mut self, used: Use) {
         self.looked_up += usize::from(used != Use::OpenDirectory);
         self.read |= used == Use::Read;
+        self.looked_closely |= !matches!(used, Use::LookAtKind | Use::LookAtKindOfLink | Use::ReadLink);
         match used {
-            Use::Read | Use::Look => self.looked = true,
+            Use::Read | Use::Look | Use::LookAtKind => self.looked = true,
             Use::OpenDirectory => (self.looked, self.opened) = (true, self.opened + 1),
-            Use::LookAtLink => (self.looked, self.looked_at_link) = (true, true),
+            Use::LookAtLink | Use::LookAtKindOfLink => (self.looked, self.looked_at_link) = (true, true),
             Use::ReadLink => self.looked_at_link = true,
             Use::Write | Use::Make | Use::Remove => match self.target_state() {
                 State::Absent if used == Use::Make => self.made = true,
@@ -332,6 +335,17 @@ mod tests {
         let link = access("link", &[Use::Look]);
         assert_eq!(link.state, State::Link("file".into()));
         assert!(matches!(link.target_state(), State::File(_)));
+    }
+
+    #[test]
+    fn a_file_may_be_known_by_its_kind_alone() {
+        let is = |uses: &[Use]| {
+            let access = access("file", uses);
+            (access.looked, access.looked_closely)
+        };
+        assert_eq!(is(&[Use::LookAtKind, Use::LookAtKindOfLink, Use::ReadLink]), (true, false));
+        assert_eq!(is(&[Use::LookAtKind, Use::Look]), (true, true));
+        assert_eq!(is(&[Use::Read, Use::LookAtKind]), (true, true));
     }
 
     #[test]

@@ -16,6 +16,9 @@ pub enum Use {
     Look,
     /// Reads its status; does not follow a link.
     LookAtLink,
+    /// Does one of both, for code that makes of the status only what kind of file is there.
+    LookAtKind,
+    LookAtKindOfLink,
     /// Reads the target of the link.
     ReadLink,
     /// Opens it as a directory.

@@ -61,6 +61,7 @@ impl Recorder {
             announced: HashMap::new(),
             trials: HashSet::new(),
             aside: HashSet::new(),
+            kind_only: HashSet::new(),
             changing,
             may_listen,
             boot: None,
@@ -126,6 +127,8 @@ struct State {
     trials: HashSet<i32>,
     /// Processes whose accesses do not count.
     aside: HashSet<i32>,
+    /// Threads that learn of a file only of what kind it is.
+    kind_only: HashSet<i32>,
     /// The paths that are reported to trial imports.
     changing: Option<Changing>,
     /// Whether the boot may listen for connections.
@@ -237,6 +240,11 @@ impl State {
                     if self.record_reader(&path, used, process, call) {
                         continue;
                     }
+                    let used = match used {
+                        Use::Look if self.kind_only.contains(&process) => Use::LookAtKind,
+                        Use::LookAtLink if self.kind_only.contains(&process) => Use::LookAtKindOfLink,
+                        used => used,
+                    };
                     self.writer.add(&path, used, named);
                 }
             }
@@ -279,6 +287,8 @@ impl State {
             (Request::LookedUp, _) => drop(self.announced.remove(&thread)),
             (Request::Trial, _) => drop(self.trials.insert(thread)),
             (Request::Aside, _) => drop(self.aside.insert(thread)),
+            (Request::KindOnly, b"1") => drop(self.kind_only.insert(thread)),
+            (Request::KindOnly, _) => drop(self.kind_only.remove(&thread)),
             _ => {}
         }
     }

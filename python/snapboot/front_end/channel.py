@@ -11,7 +11,7 @@ NAME = b"snapboot:"
 PHASE, ENVIRONMENT, UNFREEZE, RESTARTS = b"phase", b"environment", b"unfreeze", b"restarts"
 ARM, DISARM, IS_ARMED = b"arm", b"disarm", b"is_armed"
 ATTRIBUTES, RENEW, END = b"attributes", b"renew", b"end"
-TRIAL, ASIDE, LOOK_UP, LOOKED_UP = b"trial", b"aside", b"look_up", b"looked_up"
+TRIAL, ASIDE, LOOK_UP, LOOKED_UP, KIND_ONLY = b"trial", b"aside", b"look_up", b"looked_up", b"kind_only"
 # The phases: who reads.
 OF_RUNTIME, OF_FRONT_END, OF_PROGRAM, OF_TRIAL = b"runtime", b"front end", b"program", b"trial"
 # The kinds of events: what was read.

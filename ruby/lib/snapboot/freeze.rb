@@ -14,7 +14,7 @@ load_file = lambda do |front_end_name, front_end_text = nil|
   front_end.module_eval(front_end_text || File.read(front_end_file, encoding: Encoding::UTF_8), front_end_file)
 end
 %w[channel request report object_header title settings compilers command_line standard_input main_syntax main_script
-   prism_script stdio environment seeding randomness explained context exit origins inputs wrappers kept_gems
+   prism_script stdio environment seeding randomness explained context exit origins kind_questions inputs wrappers kept_gems
    gem_lists bundle_lists reads early times preload recipes process_attributes locale lost_threads real_secrets
    in_child renewed_texts start_form evidence search_path chosen_constants choice application_here
    heap freeze_run].each { |front_end_part| load_file.call(front_end_part) }

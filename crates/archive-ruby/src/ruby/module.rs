@@ -59,6 +59,24 @@ impl<'r> Ruby<'r> {
         self.bytes(self.entry_of(location, 0)).map(Some)
     }
 
+    /// All names in a class of a method that is written in C and was defined there as `original`.
+    pub fn names_of_c_method(self, class: Value<'_>, original: &str) -> Protected<Vec<String>> {
+        let (wanted, inherited) = (self.symbol(original)?, self.boolean(false));
+        let mut names = Vec::new();
+        for kind in ["instance_methods", "private_instance_methods"] {
+            let list = self.send(class, kind, &[inherited])?;
+            for at in 0..self.length(list)? {
+                let name = self.entry_of(list, at);
+                let method = self.send(class, "instance_method", &[name])?;
+                let is_same = self.send(method, "original_name", &[])? == wanted;
+                if is_same && self.send(method, "source_location", &[])?.is_nil() {
+                    names.push(String::from_utf8_lossy(&self.bytes(self.send(name, "to_s", &[])?)?).into_owned());
+                }
+            }
+        }
+        Ok(names)
+    }
+
     /// The method of that name that an object has, as an object that can be compared.
     pub fn own_method(self, object: Value<'_>, name: &str) -> Protected<Value<'r>> {
         self.send(object, "method", &[self.symbol(name)?])

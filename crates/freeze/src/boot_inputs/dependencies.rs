@@ -115,6 +115,10 @@ impl Dependencies {
             return;
         }
         match access.target_state() {
+            // Of a link the directory does not tell whether its target is still a file.
+            State::File(_) if !access.looked_closely && access.behind.is_none() => {
+                self.add_answer(path, DirectoryAnswer::File);
+            }
             State::File(identity) => {
                 self.files.insert(path.to_owned(), *identity);
             }

@@ -90,6 +90,7 @@ impl Relative {
             return;
         }
         match (access.target_state(), &access.state) {
+            (State::File(_), _) if !access.looked_closely => self.answer(&name, DirectoryAnswer::File),
             (State::File(identity), _) => drop(self.files.insert(name, (path.to_owned(), *identity))),
             (State::Directory, _) => self.answer(&name, DirectoryAnswer::Directory),
             (State::Special, _) => self.answer(&name, DirectoryAnswer::Special),

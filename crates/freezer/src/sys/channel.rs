@@ -115,7 +115,9 @@ fn answer_to(request: Request, argument: &CStr, answer: &mut Answer) -> Option<(
             ENDS.store(true, Relaxed);
             STOPS.store(text == b"stop", Relaxed);
         }
-        Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp => send_to_recorder(request, &[text]),
+        Request::Trial | Request::Aside | Request::LookUp | Request::LookedUp | Request::KindOnly => {
+            send_to_recorder(request, &[text])
+        }
     }
     Some(())
 }

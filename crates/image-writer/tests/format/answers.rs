@@ -6,8 +6,9 @@ use image_writer::AnswersWriter;
 /// Kind, name and value.
 type Row = (u32, &'static [u8], &'static [u8]);
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 8] = [
     (answer_kind::LISTING, b"", b"00ff"),
+    (answer_kind::FILE, b"model.rb", b""),
     (answer_kind::ABSENT, b"package/__init__.py", b""),
     (answer_kind::ABSENT, b"package/__init__.pyc", b""),
     (answer_kind::PLAIN, b"pad", b""),

@@ -11,7 +11,7 @@ module Channel
   PHASE, ENVIRONMENT, UNFREEZE, RESTARTS = %w[phase environment unfreeze restarts].freeze
   ARM, DISARM, IS_ARMED = %w[arm disarm is_armed].freeze
   ATTRIBUTES, RENEW, END_OF_PROCESS = %w[attributes renew end].freeze
-  TRIAL, ASIDE, LOOK_UP, LOOKED_UP = %w[trial aside look_up looked_up].freeze
+  TRIAL, ASIDE, LOOK_UP, LOOKED_UP, KIND_ONLY = %w[trial aside look_up looked_up kind_only].freeze
   # The phases: who reads.
   OF_RUNTIME, OF_FRONT_END, OF_PROGRAM, OF_TRIAL = ["runtime", "front end", "program", "trial"].freeze
   # The kinds of events: what was read.

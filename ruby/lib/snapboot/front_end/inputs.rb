@@ -6,6 +6,7 @@ class Inputs
   def initialize(own_directory)
     @own = own_directory
     @compiled = []
+    @questions = KindQuestions.new
     # Ruby keeps no list of files that were `load`ed.
     @trace = TracePoint.new(:script_compiled) do |event|
       path = event.instruction_sequence&.absolute_path
@@ -15,12 +16,14 @@ class Inputs
 
   # Starts recording.
   def watch
+    @questions.watch
     @trace.enable
   end
 
   # Stops recording and adds the files to +report+.
   def report_to(report, script)
     @trace.disable
+    @questions.stop
     files = $LOADED_FEATURES + @compiled + gemspecs + bundle
     # Ruby follows the links to it only after the thaw: resolving them now records which links they are.
     files.push(File.expand_path(script), File.realpath(script)) if script
