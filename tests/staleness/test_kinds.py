@@ -1,4 +1,4 @@
-"""A file of which the boot has asked only whether it is there, and of what kind, may be edited: an autoloader asks so of each that it finds."""
+"""A file of which the boot has asked only whether it is there, and of what kind, may be edited: an autoloader asks so of all it finds."""
 
 import pytest
 from common import support
