@@ -26,7 +26,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use failure::{Failure, Kind, Result};
-use store::{background, build, eviction, fallback, learn};
+use store::{background, builder, eviction, fallback, learn};
 
 use arguments::Subcommand;
 
@@ -68,7 +68,7 @@ fn at_once(words: &[OsString]) -> Option<Result<u8>> {
             Some(Ok(0))
         }
         (background::SUBCOMMAND, words) => {
-            build::in_background(words);
+            builder::in_background(words);
             Some(Ok(0))
         }
         _ => None,

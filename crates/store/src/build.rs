@@ -1,64 +1,27 @@
-//! The builder: makes one image, once the program that asked for it has ended or got going, and if no other builder is at work.
+//! One attempt to make an image of a folder's command: freezes it, and records what came of it.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use failure::{Failure, Result};
-use freeze::{Changing, Content, Finding, FreezeOutcome, FreezeRequest, InStore, Mark, ProgramOutput, Progress, Step};
+use freeze::{Changing, Finding, FreezeOutcome, FreezeRequest, InStore, Mark, ProgramOutput, Progress, Step};
 use image_file::info::Info;
 use image_file::starts::Starts;
 use image_file::ImageFile;
 use installation::Installation;
-use runtime::deadline::timespec;
 use runtime::terminal::Terminal;
-use rustix::event::{poll, PollFd, PollFlags};
-use rustix::fs::FlockOperation;
-use rustix::process::{pidfd_open, Pid, PidfdFlags};
 
 use crate::attempt::{Attempts, FileState, Outcome};
-use crate::background::Asked;
-use crate::builder_memory::Room;
-use crate::changes::{differing, is_being_edited, start_at, Changes};
-use crate::folder::{lock, Lock};
-use crate::put_off_reason::Delay;
-use crate::{
-    background, builder_limits, builder_memory, busy, eviction, fit, learn, sys, Command, Effort, Folder, PutOff,
-    StartTimes, Store,
-};
+use crate::changes::Changes;
+use crate::folder::Lock;
+use crate::{background, builder_limits, busy, eviction, Command, Effort, Folder, StartTimes};
 
-/// How long the program that asked has the machine to itself.
-const HEAD_START: Duration = Duration::from_secs(2);
 /// How long a builder may take (seconds): the next one waits for it.
-const LIMIT: u32 = 15 * 60;
-/// How often it checks for free memory, and the stack of the thread that does (bytes).
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
-const STACK: usize = 64 << 10;
-
-/// Makes an image in the background. `words`: the words after the subcommand, from [`crate::background`].
-pub fn in_background(words: &[OsString]) {
-    let [pid, limit, environment, terminal, folder, asked @ ..] = words else { return };
-    let number = |word: &OsString| word.to_str().and_then(|text| text.parse().ok());
-    let (Some(pid), Some(limit), Some(environment)) = (number(pid), number(limit), environment.to_str()) else {
-        return;
-    };
-    let Some(asked) = Asked::parse(asked) else { return };
-    let terminal = background::parse_terminal(terminal);
-    let folder = match asked {
-        Asked::Again(image) | Asked::ForNews(image) => Folder::containing(image),
-        Asked::New { .. } => Some(Folder::new(folder.into())),
-    };
-    let whom = For { environment, terminal, somebody_waits: false };
-    folder.iter().for_each(|folder| make(pid as i32, limit, folder, &asked, &whom));
-}
+pub(crate) const LIMIT: u32 = 15 * 60;
 
 /// The starts that an image is made for.
 pub struct For<'a> {
@@ -68,179 +31,6 @@ pub struct For<'a> {
     pub terminal: Option<Terminal>,
     /// Whether somebody waits for it, who prefers an incomplete image to none.
     pub somebody_waits: bool,
-}
-
-/// `pid`: of the program that asked for it; `limit`: of the store (bytes).
-fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>) {
-    let before = states(folder);
-    sys::step_back();
-    let Some(store) = Store::find() else { return };
-    // From here on nobody else starts a builder, and other starts report that an image is being made.
-    let Some(own) = folder.lock().filter(|_| folder.is_own()) else { return };
-    wait_for(pid);
-    // Next to the folders of this store; another store has other builders.
-    let all = folder.path().with_file_name(".builder");
-    let Some(_all) = lock(&all, FlockOperation::LockExclusive).filter(|_| own.is_there()) else { return };
-    // Another start may have asked, too. Image times do not show it: the clock may have been set back since.
-    let made: Vec<PathBuf> = states(folder).difference(&before).map(|(image, ..)| image.clone()).collect();
-    let is_done = match asked {
-        Asked::Again(image) | Asked::ForNews(image) => made.iter().any(|made| made == image),
-        Asked::New { seen } => folder.images().len() > *seen || !made.is_empty(),
-    };
-    let attempts = Attempts::load(folder);
-    if is_done || attempts.why_none(whom.environment).is_some() {
-        return;
-    }
-    // The program that asked may still run, and is the first copy.
-    let needed = builder_memory::needed(pid, folder.all_images().iter().map(|image| eviction::size(image)));
-    let room = Room::now();
-    if let Some(why) = room.as_ref().and_then(|room| room.lacks(needed)) {
-        return PutOff::record(folder, why, needed);
-    }
-    if let Some(why) = busy::is_busy() {
-        return PutOff::record(folder, why, 0);
-    }
-    let (output, for_news) = match asked {
-        Asked::Again(image) => (image.to_path_buf(), Some(false)),
-        Asked::ForNews(image) => (image.to_path_buf(), Some(true)),
-        Asked::New { .. } => (place_of_new(folder, &attempts, whom.environment), None),
-    };
-    sys::alarm(LIMIT);
-    let watch = Watch::start();
-    record_changes(folder, asked, whom.terminal.as_ref());
-    let (program, libraries) = (folder.with(Content::Program), folder.with(Content::Libraries));
-    let is_own = starts_own_program(folder);
-    let first = match asked {
-        // A start from the image of the libraries tells what else there is, so that one comes first.
-        Asked::New { .. } if is_own => place_of_libraries(&libraries, whom).filter(|(_, for_news)| for_news.is_none()),
-        _ => None,
-    };
-    let (made_in, output) = match &first {
-        Some((output, _)) => (&libraries, output.as_path()),
-        None => (folder, output.as_path()),
-    };
-    let before = Attempts::load(made_in);
-    let outcome = attempt(made_in, &own, output, whom, for_news, &Silent);
-    if !own.is_there() {
-        return;
-    }
-    if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
-        // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
-        let _ = before.keep(made_in);
-        let had = room.map_or(0, |room| room.bytes);
-        PutOff::record(folder, Delay::RanShort, needed.max(had + had / 4));
-    } else {
-        PutOff::forget(folder);
-        // An upgrade makes both kinds stale.
-        let other = match (folder.content(), &first) {
-            (Content::Program, None) if is_own => Some(&libraries).zip(place_of_libraries(&libraries, whom)),
-            (Content::Libraries, _) => {
-                Some(&program).zip(stale_program(folder, whom).map(|image| (image, Some(false))))
-            }
-            _ => None,
-        };
-        if let Some((folder, (output, for_news))) = other {
-            sys::alarm(LIMIT);
-            attempt(folder, &own, &output, whom, for_news, &Silent);
-        }
-    }
-    eviction::sweep(&store);
-    eviction::prune(&store, limit);
-}
-
-/// Whether the command of this folder starts a program of the user's own, which has images of its libraries as well.
-fn starts_own_program(folder: &Folder) -> bool {
-    let command = folder.command().filter(|_| folder.content() == Content::Program);
-    command.zip(Installation::find().ok()).is_some_and(|(command, installation)| {
-        let words: Vec<OsString> = command.words.iter().map(OsString::from).collect();
-        freeze::is_own_program(&words, &installation)
-    })
-}
-
-/// Where the next image of libraries for these starts goes, and whether it has a predecessor, which lacks what starts have reported since,
-/// or is stale; None if there is nothing to do.
-fn place_of_libraries(libraries: &Folder, whom: &For<'_>) -> Option<(PathBuf, Option<bool>)> {
-    if Attempts::load(libraries).why_none(whom.environment).is_some() {
-        return None;
-    }
-    let start = start_at(whom.terminal.as_ref());
-    let Some(image) = libraries.images().into_iter().find(|image| fit::fits_start(image, &start)) else {
-        return Some((libraries.next_image(), None));
-    };
-    let has_news = learn::has_news(libraries, &image);
-    (has_news || !differing(&image, &start).is_empty()).then_some((image, Some(has_news)))
-}
-
-/// An image of the program that has to be made again, too, if one of its libraries had to be. None while the program is edited.
-fn stale_program(libraries: &Folder, whom: &For<'_>) -> Option<PathBuf> {
-    let (program, start) = (libraries.with(Content::Program), start_at(whom.terminal.as_ref()));
-    let image = program.images().into_iter().find(|image| fit::fits_start(image, &start))?;
-    let differing = differing(&image, &start);
-    let is_due = !differing.is_empty() && !is_being_edited(&differing);
-    (is_due && Attempts::load(&program).why_none(whom.environment).is_none()).then_some(image)
-}
-
-/// Records which inputs have led to this attempt.
-fn record_changes(folder: &Folder, asked: &Asked<'_>, terminal: Option<&Terminal>) {
-    let mut changes = Changes::load(folder);
-    match asked {
-        Asked::Again(image) => changes.record(image, terminal, true),
-        Asked::New { .. } => folder.images().iter().for_each(|image| changes.record(image, terminal, false)),
-        Asked::ForNews(_) => return,
-    }
-    changes.keep(folder);
-}
-
-/// Ends a build when other processes need its memory.
-struct Watch {
-    /// Whether memory has run short.
-    is_short: Arc<AtomicBool>,
-    /// See [`builder_memory::victims`].
-    victims: u64,
-}
-
-impl Watch {
-    /// Watches until this process ends.
-    fn start() -> Watch {
-        let is_short = Arc::new(AtomicBool::new(false));
-        let watch = Watch { is_short: Arc::clone(&is_short), victims: builder_memory::victims() };
-        // Without a thread, nothing watches; the kernel still ends this process before others.
-        let _ = thread::Builder::new().stack_size(STACK).spawn(move || {
-            while !Room::now().is_some_and(|room| room.is_used_up()) {
-                thread::sleep(BETWEEN_LOOKS);
-            }
-            is_short.store(true, Ordering::SeqCst);
-            sys::alarm_now();
-        });
-        watch
-    }
-
-    /// Whether memory has run short since.
-    fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::SeqCst) || builder_memory::victims() > self.victims
-    }
-}
-
-/// The images of a folder, each with the inode and the time of the last change, which distinguish it from another one of that name.
-fn states(folder: &Folder) -> BTreeSet<(PathBuf, u64, i64, i64)> {
-    let state = |image: PathBuf| {
-        let status = image.metadata().ok()?;
-        Some((image, status.ino(), status.ctime(), status.ctime_nsec()))
-    };
-    folder.all_images().into_iter().filter_map(state).collect()
-}
-
-/// The path for a new image: that of an earlier one for the same environment that no start has used, since it does not fit.
-fn place_of_new(folder: &Folder, attempts: &Attempts, environment: &str) -> PathBuf {
-    let own = match attempts.last_in(environment).map(|last| &last.outcome) {
-        Some(Outcome::Made { image }) if folder.images().contains(image) && is_unused(image) => Some(image.clone()),
-        _ => None,
-    };
-    own.unwrap_or_else(|| folder.next_image())
-}
-
-fn is_unused(image: &Path) -> bool {
-    ImageFile::open(image).ok().and_then(|image| Starts::read(&image)).is_some_and(|starts| starts.thaws == 0)
 }
 
 /// Makes an image of the folder's command, and records the outcome. None if the folder does not say whose it is. `own`: its lock.
@@ -255,7 +45,7 @@ pub fn build(
 }
 
 /// Does the work of `build`. `for_news`: see [`Attempts::begin`].
-fn attempt(
+pub(crate) fn attempt(
     folder: &Folder,
     own: &Lock,
     output: &Path,
@@ -380,6 +170,11 @@ fn has_too_little(outcome: &FreezeOutcome, loaded: usize) -> bool {
     }
 }
 
+/// Whether no start has used an image.
+pub(crate) fn is_unused(image: &Path) -> bool {
+    ImageFile::open(image).ok().and_then(|image| Starts::read(&image)).is_some_and(|starts| starts.thaws == 0)
+}
+
 /// The processor time of starts of a new image, and of starts with the boot archive alone; None if the image replaces an installed command,
 /// which has no archive.
 fn effort(folder: &Folder, command: &Command, image: &Path) -> Option<Effort> {
@@ -428,12 +223,6 @@ fn request(
     })
 }
 
-/// Waits until the process has ended, or for a moment.
-fn wait_for(pid: i32) {
-    let Some(process) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { return };
-    let _ = poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timespec(HEAD_START)));
-}
-
 /// Passes on the progress of a freeze, and records which files its boots have read.
 struct Recording<'a> {
     progress: &'a dyn Progress,
@@ -455,18 +244,5 @@ impl Progress for Recording<'_> {
 
     fn has_read(&self, file: &Path) {
         self.files.borrow_mut().insert(file.to_owned());
-    }
-}
-
-/// Discards the progress.
-struct Silent;
-
-impl Progress for Silent {
-    fn step(&self, _: &Step<'_>) {}
-
-    fn message(&self, _: &str) {}
-
-    fn program_output(&self) -> io::Result<ProgramOutput> {
-        Ok(ProgramOutput::none())
     }
 }

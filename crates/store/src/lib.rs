@@ -10,6 +10,7 @@
 pub mod attempt;
 pub mod background;
 pub mod build;
+pub mod builder;
 pub mod builder_limits;
 mod builder_memory;
 pub mod busy;
