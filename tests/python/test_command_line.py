@@ -54,6 +54,6 @@ def test_the_source_of_code_is_kept_for_tracebacks(module, monkeypatch, by_code)
     else:
         monkeypatch.delattr(linecache, "_interactive_cache", raising=False)
     main = module("main_part")
-    main.CODE_IN_LINECACHE = True
+    main.code_lines.IS_USED = True
     code = main._compile_code("1 + 1")
     assert kept == [(code if by_code else "<string>", "1 + 1\n")]

@@ -8,7 +8,7 @@ import _signal
 import posix
 import sys
 
-from . import modules, process
+from . import code_lines, modules, process
 from .channel import fields
 from .environment import IGNORED, changed
 from .process_state import SIGNALS, Patches
@@ -31,6 +31,8 @@ class LoadReport:
     def settle(self):
         """Records what is loaded. Call right before the freeze."""
         self._known.update(sys.modules)
+        if code_lines.PREPARED:
+            self._known.add(code_lines.NAME)  # each start with `-c` puts it there
         self._last = next(reversed(sys.modules))
         self._patches = Patches()
 

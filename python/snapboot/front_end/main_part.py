@@ -3,6 +3,7 @@
 import posix
 import sys
 
+from . import code_lines
 from .request import encode, read_all, read_file
 from .search_path import absolute, importer_of
 
@@ -160,12 +161,8 @@ def _compile_code(text):
         code = compile(text, "<string>", "exec", IGNORE_COOKIE, True, **OF_MAIN)
     except (SyntaxError, ValueError, OverflowError) as error:
         raise Fallback(CANNOT_COMPILE % type(error).__name__) from None
-    if CODE_IN_LINECACHE:
-        import linecache
-
-        # The first releases of 3.13 kept the source under the file's name.
-        key = code if hasattr(linecache, "_interactive_cache") else "<string>"
-        linecache._register_code(key, text, "<string>")
+    if code_lines.IS_USED:
+        code_lines.register(code, text)
     return code
 
 
@@ -206,7 +203,7 @@ def _runpy(name, as_module):
 
 
 CANNOT_COMPILE = "the program cannot be read or compiled (%s)"
-# CPython makes the script's path absolute since 3.9, and keeps the source of -c for tracebacks since 3.13.
+# CPython makes the script's path absolute since 3.9.
 ABSOLUTE_SCRIPT = sys.version_info >= (3, 9)
 # From 3.14 on, a module gets them on demand.
 HAS_ANNOTATIONS = sys.version_info < (3, 14)
@@ -214,7 +211,6 @@ HAS_ANNOTATIONS = sys.version_info < (3, 14)
 HAS_CACHED = sys.version_info < (3, 15)
 # From 3.15 on, compiler warnings belong to the module whose code is compiled.
 OF_MAIN = {"module": "__main__"} if sys.version_info >= (3, 15) else {}
-CODE_IN_LINECACHE = sys.version_info >= (3, 13)
 BuiltinImporter = sys.modules["_frozen_importlib"].BuiltinImporter
 SourceFileLoader = sys.modules["_frozen_importlib_external"].SourceFileLoader
 PYC_MAGIC = sys.modules["_frozen_importlib_external"].MAGIC_NUMBER[:2]
