@@ -10,6 +10,7 @@ import builtins
 import gc
 import sys
 
+from . import code_lines
 from .modules import NAMES, is_module
 from .stdio import STREAMS, is_closed
 
@@ -44,6 +45,12 @@ class Release:
         """Finds the objects of the frozen heap that have work to do at the end. Call before the last garbage collection."""
         self._last_module = next(reversed(sys.modules))
         self._modules = {id(module) for module in sys.modules.values()} - {id(sys.modules["__main__"])}
+        self._modules.update(map(id, code_lines.PREPARED))
+        # Held, if only the interpreter's own importers are in it: freeing each of them and the names that it has listed would write to as
+        # many pages.
+        cache = sys.path_importer_cache
+        self._importers = cache if all(type(importer) in IMPORTERS for importer in cache.values()) else None
+        self._count = len(cache)
         standard = _standard_files()
         things = gc.get_objects()
         # Not all of the interpreter's own kinds are in use yet.
@@ -77,6 +84,8 @@ class Release:
         modules = sys.modules
         if gc.isenabled():
             self._collect()
+        if self._importers is not None and len(self._importers) > self._count:
+            _drop_last(self._importers, len(self._importers) - self._count)
         for name in SYS_ATTRIBUTES:
             if name in names:
                 names[name] = None
@@ -173,6 +182,13 @@ class Release:
             self._ignore(error, _finalizer(kind))
 
 
+def _drop_last(cache, count):
+    """Removes the newest entries."""
+    while count:
+        cache.popitem()
+        count -= 1
+
+
 def _clear(names):
     """Does what _PyModule_ClearDict does: clears first the names with one underscore, then all others except the builtins."""
     for name in list(names):
@@ -254,6 +270,7 @@ def _finalizer(kind):
 
 
 GENERATOR = type(0 for _ in ())
+IMPORTERS = type(None), sys.modules["_frozen_importlib_external"].FileFinder
 # Independent of metaclasses.
 FLAGS = type.__dict__["__flags__"].__get__
 BUFFERS = frozenset(map(id, (_io.BufferedReader, _io.BufferedWriter, _io.BufferedRandom)))
