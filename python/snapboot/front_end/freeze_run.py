@@ -24,6 +24,11 @@ from .seeding import Seeding
 from .settings_reads import SettingsReads
 from .stdio import flush
 
+if sys.version_info >= (3, 12):
+    from . import immortal
+else:
+    immortal = None  # what is loaded without need is a part of each thaw
+
 
 def run(load):
     """Boots the program that the request names and freezes it. Returns in the thawed process, ready for its main part.
@@ -39,6 +44,7 @@ class Freeze:
     """One freeze, from the request to the report, and the steps after the thaw."""
 
     def __init__(self, load):
+        self.modules = load.modules
         self.context = Context()
         self.exit = Exit()
         self.importers = Importers()
@@ -209,6 +215,7 @@ class Freeze:
 
     def _settle(self):
         """Does everything before the freeze, in a function of its own: a thaw would otherwise free its variables."""
+        main_part.code_lines.prepare(self.request.main, self.context.path_entry)
         self._stop_reads()
         self.mute.end()
         self.importers.stop()
@@ -256,6 +263,8 @@ class Freeze:
         self._warm_up()
         gc.collect()
         gc.freeze()
+        if immortal is not None:
+            immortal.settle(self.modules)
 
     def _settle_secrets(self):
         """Finds where the program keeps its secrets, and writes down its other contents, in a child that may load modules for that."""

@@ -73,6 +73,7 @@ def loader(folder):
         return package
 
     private["__import__"] = import_privately
+    load.modules = modules
     return load
 
 
