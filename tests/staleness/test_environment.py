@@ -363,3 +363,17 @@ def test_inspect_tells_what_was_read(language, tmp_path):
     assert "NAME" in shown["not_set"] and {"SEEN"} <= set(shown["compared"])
     result = support.run([support.SNAPBOOT, "inspect", "--why", image], env={**plain, "NAME": "1"}, log=False)
     assert "NAME: unset -> set" in result.out and "SEEN: set -> unset" in result.out, result
+
+
+def test_the_copy_of_wsgiref_is_renewed(tmp_path):
+    """A class of it keeps the environment; whatever has metrics of Prometheus loads it."""
+    image, env = tmp_path / "app.img", support.environment(FIRST="1", SSL_CERT_DIR="/etc/ssl/certs")
+    result = support.freeze(image, [PYTHON.program], "--preload", "wsgiref.handlers", env=env, cwd=tmp_path)
+    assert result.status == 0, result
+    show = "from wsgiref.handlers import BaseHandler as B, read_environ; print(B.os_environ == read_environ(), B.os_environ.get('SECOND'))"
+    for more in ({"SECOND": "2"}, {"FIRST": "other", "SECOND": "3"}):
+        result = support.run([image, "-c", show], env={**env, **more}, cwd=tmp_path)
+        assert not result.fell_back and result.out == f"True {more['SECOND']}\n", result
+    # It reads the bytes of these in another way.
+    result = support.run([image, "-c", show], env={**env, "HTTP_COOKIE": "\u00e9"}, cwd=tmp_path)
+    assert result.fell_back and result.out == "True None\n", result

@@ -26,8 +26,9 @@ const OUTPUT: &str = "whether it prints something while it boots";
 /// Reported instead of an object if the starts set different attributes of their process, such as limits.
 const ATTRIBUTES: &str = "what it changes of its process";
 
-/// The end of an order's path, as front ends write it.
-pub const ORDER: &str = " (order)";
+/// The ends of the paths of an order and of a key, as front ends write them.
+const ORDER: &str = " (order)";
+const KEY: &str = " (key)";
 
 /// The results of another start.
 pub struct OtherStart {
@@ -63,7 +64,13 @@ impl OtherStart {
     }
 
     pub fn is_noise(&self, path: &str) -> bool {
-        self.noise.borrow().contains(path)
+        let noise = self.noise.borrow();
+        noise.contains(path) || rows_of(path).any(|(rows, _)| has_rows_in_any_order(&noise, rows))
+    }
+
+    /// Whether a difference may come from the addresses of objects, which boots in the same environment hardly change.
+    pub fn may_be_order(path: &str) -> bool {
+        path.ends_with(ORDER) || row_with_other_keys(path).is_some()
     }
 
     /// The orders in which another boot differs; empty if it also differs otherwise, except in noise.
@@ -148,8 +155,50 @@ impl OtherStart {
     }
 }
 
+/// The numbered rows that a path leads through, from the first one on: the path of what holds them, and the number.
+fn rows_of(path: &str) -> impl Iterator<Item = (&str, &str)> {
+    path.match_indices('[').filter_map(|(start, _)| {
+        let (number, _) = path[start + 1..].split_once(']')?;
+        let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then_some((&path[..start], number))
+    })
+}
+
+/// What holds the row whose keys are others in another boot, and the row's number; None for other differences.
+fn row_with_other_keys(path: &str) -> Option<(&str, &str)> {
+    let (row, _) = path.strip_suffix(KEY)?.rsplit_once('[')?;
+    rows_of(row).last().filter(|(rows, number)| row.len() == rows.len() + number.len() + 2)
+}
+
+/// Whether boots in the same conditions have given rows other numbers, as a parser does that numbers its states in the order
+/// of their addresses: two of the rows had other keys. Nothing in such rows tells anything then.
+fn has_rows_in_any_order(noise: &BTreeSet<String>, rows: &str) -> bool {
+    let others = noise.range(rows.to_owned()..).take_while(|path| path.starts_with(rows));
+    let numbers: BTreeSet<&str> =
+        others.filter_map(|path| row_with_other_keys(path)).filter(|row| row.0 == rows).map(|row| row.1).collect();
+    numbers.len() > 1
+}
+
 /// A row of [`fact_kind::FOUND`].
 pub fn row(variable: &str, name: &Path, place: Option<&Path>) -> Vec<u8> {
     let place = place.map_or(OsStr::new("absent"), Path::as_os_str);
     [b"$", variable.as_bytes(), b"/", name.as_os_str().as_bytes(), b": ", place.as_bytes()].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_whose_keys_are_others_in_equal_boots_have_any_order() {
+        let noise = |paths: &[&str]| paths.iter().map(|&path| path.to_owned()).collect::<BTreeSet<String>>();
+        let two = noise(&["a.b[4][WORD] (key)", "a.b[12][COMMA] (key)", "a.c[0]", "a.c[1]"]);
+        assert!(has_rows_in_any_order(&two, "a.b"));
+        // Values that differ each time say nothing about others beside them.
+        assert!(!has_rows_in_any_order(&two, "a.c"));
+        assert!(!has_rows_in_any_order(&noise(&["a.b[4][WORD] (key)", "a.b[4][COMMA] (key)"]), "a.b"));
+        let rows: Vec<(&str, &str)> = rows_of("a.b[4][WORD][1].c").collect();
+        assert_eq!(rows, [("a.b", "4"), ("a.b[4][WORD]", "1")]);
+        assert_eq!(row_with_other_keys("a.b[4].c[WORD] (key)"), None);
+    }
 }

@@ -28,7 +28,7 @@ use super::Freeze;
 use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::{Elsewhere, Otherwise, PathVariable};
 use crate::boot_inputs::everyday_forms::Form;
-use crate::boot_inputs::other_start_inputs::{OtherStart, ORDER};
+use crate::boot_inputs::other_start_inputs::OtherStart;
 use crate::boot_inputs::search_path::may_be_another;
 use crate::boot_inputs::start_facts::{is_of_system, more_variables, VARIABLES};
 use crate::outcome::{Result, Stop};
@@ -299,14 +299,14 @@ fn find_noise(boot: &BootRequest<'_>, shown: &OtherStart, shifts_addresses: u32)
 }
 
 /// Decides whether an order that differs in one of `paths` is noise: classes in a set have the order of their
-/// addresses. Boots in the same environment allocate alike, so these boots shift the addresses.
+/// addresses, and so may be the numbers of what was taken from a set. Boots in the same environment allocate alike, so these boots shift the addresses.
 pub fn find_noise_of_order<'p>(
     boot: &BootRequest<'_>,
     shown: &OtherStart,
     paths: impl Iterator<Item = &'p str> + Clone,
 ) -> Result<()> {
     for shift in 1..=MOST_BOOTS_FOR_ORDER {
-        if paths.clone().all(|path| !path.ends_with(ORDER) || shown.is_noise(path)) {
+        if paths.clone().all(|path| !OtherStart::may_be_order(path) || shown.is_noise(path)) {
             break;
         }
         find_noise(boot, shown, shift)?;
