@@ -142,6 +142,23 @@ def test_what_cannot_be_frozen_is_left_alone_until_it_is_mended(store, language)
 
 
 @both
+def test_a_user_may_want_ordinary_starts(store, language):
+    """Nothing is wrong with the image then: no store goes on with the start, nothing is made, and nothing counted."""
+    words = write(store, language)
+    off = {"SNAPBOOT": "off", "SNAPBOOT_ON_STALE": "error"}
+    result = store.run(*words, env=off)
+    assert result.out.startswith("one") and not result.err and not store.place.exists(), result
+    store.run(*words)
+    (row,) = store.wait()
+    result = store.run(*words, env=off)
+    assert result.out.startswith("one") and not result.err, result
+    result = support.run([row["path"]], env={**store.env, **off, "SNAPBOOT_LOG": "1"}, cwd=store.folder)
+    assert result.out.startswith("one") and "SNAPBOOT=off asks for an ordinary start; starting the ordinary way" in result.err, result
+    assert not store.builders() and store.list() == [row]
+    assert is_thawed(store.run(*words, env={"SNAPBOOT": "on"}))
+
+
+@both
 def test_other_things_start_the_ordinary_way(store, language):
     # Code has images in Python, and none in Ruby; the words of a version nowhere.
     alone = [language.program, "--version"] if language is PYTHON else [language.program, "-e", "print(7)"]

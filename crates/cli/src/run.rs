@@ -42,6 +42,9 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
         // As a shell would start it, whoever put it there: PATH is the user's choice.
         return run_image(&line.program, words, |_, _| Ok(()));
     }
+    if std::env::var_os("SNAPBOOT").is_some_and(|value| value == "off") {
+        return ordinary::start(&line.program, words, BootArchive::None);
+    }
     let Some((command, arguments)) = line.command else {
         if !no_freeze && !line.is_interpreter {
             log("this is no Python or Ruby command that could have an image; starting the ordinary way");

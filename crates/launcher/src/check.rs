@@ -25,6 +25,9 @@ use crate::vdso::Vdso;
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = image.file?;
+    if block.rehearsal().is_none() && environment::value_of(b"SNAPBOOT", block.environment()) == Some(b"off") {
+        return Err(Reason::new("SNAPBOOT=off asks for an ordinary start").intended());
+    }
     let (image_id, head, tables) = variant(start, image, file, block)?;
     let architecture = Architecture::from_tables(&tables).map_err(Reason::image)?;
     if !architecture.is_here() {

@@ -31,14 +31,14 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
         Some(Rehearsal::Thaw) => fail(format_args!("the rehearsal of a new image failed: {reason}")),
         None => {}
     }
-    if !reason.is_guarded {
+    if !reason.is_intended {
         starts::count_fallback(Head::decode(image.area).image_id(), block, reason);
     }
     let on_stale = OnStale::parse(environment::value_of(on_stale::NAME.as_bytes(), block.environment()));
-    if on_stale == OnStale::Error && !reason.is_guarded {
+    if on_stale == OnStale::Error && !reason.is_intended {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
-    let is_in_store = image.command.store_count() > 0 && !reason.is_guarded;
+    let is_in_store = image.command.store_count() > 0 && !reason.is_intended;
     if block.asks_for(b"SNAPBOOT_LOG") {
         if let OnStale::Unknown(value) = on_stale {
             let value = core::str::from_utf8(value).unwrap_or("(no text)");

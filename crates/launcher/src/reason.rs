@@ -23,14 +23,14 @@ pub struct Reason {
     guard: &'static [u8],
     errno: Option<Errno>,
     image: Option<image::Error>,
-    /// Whether a guard matched: the user wants such a start to be an ordinary one, so it is no failure of the image.
-    pub is_guarded: bool,
+    /// Whether the user wants such a start to be an ordinary one, as where a guard matched: it is no failure of the image.
+    pub is_intended: bool,
 }
 
 impl Reason {
     /// A reason in words.
     pub const fn new(text: &'static str) -> Reason {
-        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_guarded: false }
+        Reason { text, subject: b"", was: b"", guard: b"", errno: None, image: None, is_intended: false }
     }
 
     /// What differs is stale. Not inlined: most starts need none.
@@ -55,7 +55,12 @@ impl Reason {
     /// Names the guard that has matched.
     pub fn guard(mut self, guard: &'static [u8]) -> Reason {
         self.guard = guard;
-        self.is_guarded = true;
+        self.intended()
+    }
+
+    /// Says that the start is to be ordinary, and nothing is wrong with the image.
+    pub fn intended(mut self) -> Reason {
+        self.is_intended = true;
         self
     }
 
