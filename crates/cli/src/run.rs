@@ -42,7 +42,8 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
         // As a shell would start it, whoever put it there: PATH is the user's choice.
         return run_image(&line.program, words, |_, _| Ok(()));
     }
-    if std::env::var_os("SNAPBOOT").is_some_and(|value| value == "off") {
+    // Who says --no-freeze asks for the archive.
+    if !no_freeze && std::env::var_os("SNAPBOOT").is_some_and(|value| value == "off") {
         return ordinary::start(&line.program, words, BootArchive::None);
     }
     let Some((command, arguments)) = line.command else {
