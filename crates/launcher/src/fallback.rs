@@ -38,7 +38,7 @@ pub fn run(image: &ImageFile, block: &Block, reason: &Reason) -> ! {
     if on_stale == OnStale::Error && !reason.is_intended {
         fail(format_args!("cannot use the image: {reason} (an error, since SNAPBOOT_ON_STALE=error)"));
     }
-    let is_in_store = image.command.store_count() > 0 && !reason.is_intended;
+    let is_in_store = image.command.store_count() > 0 && reason.leaves_it_to_the_store();
     if block.asks_for(b"SNAPBOOT_LOG") {
         if let OnStale::Unknown(value) = on_stale {
             let value = core::str::from_utf8(value).unwrap_or("(no text)");

@@ -64,6 +64,11 @@ impl Reason {
         self
     }
 
+    /// Whether another image of a store may do: one that has been booted less far may have no such guard.
+    pub fn leaves_it_to_the_store(&self) -> bool {
+        !self.is_intended || !self.guard.is_empty()
+    }
+
     /// Adds what the kernel said.
     pub fn errno(mut self, errno: Errno) -> Reason {
         self.errno = Some(errno);

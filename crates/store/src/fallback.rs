@@ -1,13 +1,13 @@
 //! A start that an unusable image of the store has handed over: another image may fit it, and a new one is asked for.
 
 use std::ffi::{OsStr, OsString};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use freeze::Content;
 use image_file::starts;
 use runtime::search_path;
 
-use crate::fit::{fits, own_words};
+use crate::fit::{fits, is_guarded, own_words};
 use crate::{background, Command, Folder, NoImageReason};
 
 /// The subcommand that an image of the store executes instead of its program.
@@ -46,6 +46,11 @@ impl Start {
         self.argv.get(own_words(&self.image)?..)
     }
 
+    /// Whether one of its arguments is a guard of an image, which is then no image for this start. Nothing is wrong with it.
+    fn is_guarded_by(&self, image: &Path) -> bool {
+        self.arguments().is_some_and(|arguments| is_guarded(image, arguments))
+    }
+
     /// Writes again whose folder this is, as when somebody has removed a store in which an image was being made. None if it is not this
     /// start's command.
     fn write_command(&self, folder: &Folder) -> Option<Command> {
@@ -66,6 +71,11 @@ impl Start {
             return Next::None(NoImageReason::NoCommand);
         };
         let libraries = folder.with(Content::Libraries).images();
+        if self.is_guarded_by(&self.image) {
+            let mut others = libraries.into_iter().filter(|_| folder.content() == Content::Program);
+            let other = others.find(|image| fits(image) && !self.is_guarded_by(image));
+            return other.map_or(Next::None(NoImageReason::Guarded), Next::Other);
+        }
         let images = folder.images();
         // Without its arguments, it would be another start.
         let fitting = |images: &[PathBuf]| {

@@ -1,15 +1,18 @@
 //! Whether an image fits the environment of this start, by checks that cost next to nothing. The image itself checks its other inputs when
 //! it is started.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use image::{Command, Head, HostFact, Section};
+use image::{Command, Head, HostFact, Item, Section};
 use image_file::this_process::ThisProcess;
 use image_file::FirstHead;
 use inputs::differences::{self, Difference};
+use inputs::environment;
 use inputs::system::Check;
 use runtime::terminal::Terminal;
 
@@ -80,6 +83,14 @@ pub fn terminal(image: &Path) -> Option<Terminal> {
 pub fn own_words(image: &Path) -> Option<usize> {
     let FirstHead { area, head, .. } = FirstHead::read(image).ok()?;
     Some(Command::parse(&area, &head).ok()?.argc())
+}
+
+/// Whether one of these arguments is a guard of an image. False if the image cannot be read.
+pub fn is_guarded(image: &Path, arguments: &[OsString]) -> bool {
+    let Ok(tables) = tables(image) else { return false };
+    let Ok(tables) = image::Tables::parse_unchecked_sum(&tables) else { return false };
+    let guards = tables.rows::<Item>(Section::Guards).into_iter().flatten().filter_map(|guard| tables.text(guard.text).ok());
+    guards.into_iter().any(|guard| arguments.iter().any(|argument| environment::matches(guard, argument.as_bytes())))
 }
 
 /// The tables of the first variant.

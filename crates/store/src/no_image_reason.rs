@@ -31,6 +31,8 @@ pub enum NoImageReason {
     BeingEdited,
     /// The folder of the command cannot be made.
     NoFolder(Failure),
+    /// An argument is a guard of the image.
+    Guarded,
     /// The folder may be somebody else's.
     NotOwn,
     /// The folder does not say of which command it is.
@@ -49,6 +51,7 @@ impl fmt::Display for NoImageReason {
             NoImageReason::PutOff(delay) => write!(f, "it was put off, since {delay}"),
             NoImageReason::Attempts(fruitless) => fruitless.fmt(f),
             NoImageReason::BeingEdited => f.write_str("a file of the program was changed less than a minute ago"),
+            NoImageReason::Guarded => f.write_str("with an argument of this start the program would boot differently"),
             NoImageReason::NoFolder(failure) => failure.fmt(f),
             NoImageReason::NotOwn => {
                 f.write_str("its directory belongs to another user, or other users may write to it")
