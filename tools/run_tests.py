@@ -65,6 +65,7 @@ AT_ONCE = 2 * (os.cpu_count() or 2)
 # Suites of one folder of tests/ each, without the folders in it that are suites of their own. The suite python runs the rest.
 FOLDERS = {
     "images": "tests/images",
+    "servers": "tests/servers",
     "staleness": "tests/staleness",
     "behaviour": "tests/behaviour",
     "archive": "tests/archive",
@@ -250,7 +251,7 @@ def ruby(suite: Suite) -> tuple[Count, int]:
 
 
 # The longest first, as the closing lines tell: what is left to the end runs alone.
-SUITES = {"images": folder, "staleness": folder, "python": python, "rust": rust, **dict.fromkeys(FOLDERS, folder), "ruby": ruby}
+SUITES = {"images": folder, "staleness": folder, "servers": folder, "python": python, "rust": rust, **dict.fromkeys(FOLDERS, folder), "ruby": ruby}
 
 
 def main() -> int:
