@@ -25,7 +25,7 @@ use crate::vdso::Vdso;
 /// Checks the file, the machine, the process, the environment and the arguments, cheapest first.
 pub fn first(start: &Start, image: &ImageFile, block: &Block) -> Result<Frozen, Reason> {
     let file = image.file?;
-    if block.rehearsal().is_none() && environment::value_of(b"SNAPBOOT", block.environment()) == Some(b"off") {
+    if environment::value_of(b"SNAPBOOT", block.environment()) == Some(b"off") && block.rehearsal().is_none() {
         return Err(Reason::new("SNAPBOOT=off asks for an ordinary start").intended());
     }
     let (image_id, head, tables) = variant(start, image, file, block)?;

@@ -48,7 +48,7 @@ impl Start {
 
     /// Whether one of its arguments is a guard of an image, which is then no image for this start. Nothing is wrong with it.
     fn is_guarded_by(&self, image: &Path) -> bool {
-        self.arguments().is_some_and(|arguments| is_guarded(image, arguments))
+        self.arguments().is_some_and(|arguments| !arguments.is_empty() && is_guarded(image, arguments))
     }
 
     /// Writes again whose folder this is, as when somebody has removed a store in which an image was being made. None if it is not this

@@ -89,7 +89,8 @@ pub fn own_words(image: &Path) -> Option<usize> {
 pub fn is_guarded(image: &Path, arguments: &[OsString]) -> bool {
     let Ok(tables) = tables(image) else { return false };
     let Ok(tables) = image::Tables::parse_unchecked_sum(&tables) else { return false };
-    let guards = tables.rows::<Item>(Section::Guards).into_iter().flatten().filter_map(|guard| tables.text(guard.text).ok());
+    let guards =
+        tables.rows::<Item>(Section::Guards).into_iter().flatten().filter_map(|guard| tables.text(guard.text).ok());
     guards.into_iter().any(|guard| arguments.iter().any(|argument| environment::matches(guard, argument.as_bytes())))
 }
 

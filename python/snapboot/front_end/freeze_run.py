@@ -4,7 +4,20 @@ import gc
 import posix
 import sys
 
-from . import fork, hooks, inputs, lost_threads, main_part, preload, process, process_state, session, times, trampoline
+from . import (
+    code_lines,
+    fork,
+    hooks,
+    inputs,
+    lost_threads,
+    main_part,
+    preload,
+    process,
+    process_state,
+    session,
+    times,
+    trampoline,
+)
 from .command_line import Main
 from .context import Context
 from .early import Early
@@ -215,7 +228,7 @@ class Freeze:
 
     def _settle(self):
         """Does everything before the freeze, in a function of its own: a thaw would otherwise free its variables."""
-        main_part.code_lines.prepare(self.request.main, self.context.path_entry)
+        code_lines.prepare(self.request.main, self.context.path_entry)
         self._stop_reads()
         self.mute.end()
         self.importers.stop()

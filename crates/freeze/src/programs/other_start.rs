@@ -299,7 +299,8 @@ fn find_noise(boot: &BootRequest<'_>, shown: &OtherStart, shifts_addresses: u32)
 }
 
 /// Decides whether an order that differs in one of `paths` is noise: classes in a set have the order of their
-/// addresses, and so may be the numbers of what was taken from a set. Boots in the same environment allocate alike, so these boots shift the addresses.
+/// addresses, and so may have the numbers of what was taken from a set. Boots in the same environment allocate alike, so
+/// these boots shift the addresses.
 pub fn find_noise_of_order<'p>(
     boot: &BootRequest<'_>,
     shown: &OtherStart,
