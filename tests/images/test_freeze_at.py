@@ -138,7 +138,10 @@ server.accept()
 """,
     "ruby": """\
 require "socket"
-exit(!Process.wait(child)) if ARGV[0] == "child" && (child = fork)
+if ARGV[0] == "child" && (child = fork)
+  Process.wait(child)
+  exit(false)
+end
 Process.setpgid(0, 0) if ARGV[0] == "group"
 server = TCPServer.new("127.0.0.1", 0)
 File.write("serving", "")
