@@ -42,13 +42,14 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build test test-all demo bench agreement stories edits half-hour contexts lint fuzz install install-built packages containers clean toolchain uniqueness staleness faults damage sweep sweep-python modules strangers kernels cpus runtimes check-aarch64 test-aarch64
 
-# Each start by `snapboot run` goes through the command, which takes half the time to start when it is linked statically. What else there
-# is becomes part of other processes.
+# Each start by `snapboot run` goes through the command, and each of an enabled environment through the entry. They take half the time to
+# start when they are linked statically. What else there is becomes part of other processes.
 static := $(if $(findstring /,$(shell cc -print-file-name=libc.a)),-C target-feature=+crt-static -C relocation-model=static)
 
 build: toolchain
-	$(CARGO) build --release --workspace --exclude snapboot-cli
+	$(CARGO) build --release --workspace --exclude snapboot-cli --exclude snapboot-entry
 	$(CARGO) rustc --release --package snapboot-cli --bin snapboot -- $(static)
+	$(CARGO) rustc --release --package snapboot-entry --bin snapboot-entry -- $(static) -C strip=symbols
 
 toolchain:
 	@tools/toolchain.sh $(CARGO) $(PYTHON)
@@ -147,7 +148,7 @@ install: build install-built
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/snapboot
-	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
+	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/snapboot-entry $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
 	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	target/release/snapboot manual $(share)/man/man1
 	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot

@@ -13,6 +13,8 @@ use crate::request::{Content, Cpu};
 /// A program, its environment, and the place of its image.
 pub struct Program {
     pub runtime: Runtime,
+    /// The path by which starts call the runtime: an entry in its place, otherwise its own.
+    pub called: PathBuf,
     pub main: Main,
     /// The file that the kernel executes last for the command.
     pub executed: PathBuf,
@@ -74,7 +76,7 @@ impl Program {
     /// later. So the fallback gives it the path found now. The anchor makes an image work from any directory although
     /// its script was named by a relative path: if that leads elsewhere, the launcher uses the absolute path.
     pub fn fallback_command(&self) -> Vec<OsString> {
-        let (program, argv) = (self.runtime.program.clone().into_os_string(), &self.main.argv);
+        let (program, argv) = (self.called.clone().into_os_string(), &self.main.argv);
         let first = match self.runtime.language {
             Language::Python if !Path::new(&argv[0]).is_absolute() => program.clone(),
             _ => argv[0].clone(),

@@ -1,7 +1,7 @@
 //! Finds the other parts of Snapboot, relative to this command, never by a built-in path.
 //!
 //! Two layouts are known: `PREFIX/bin/snapboot` with everything else in `PREFIX/libexec/snapboot`, made by `make
-//! install`, the wheel and the gem; and a source tree with the launcher and the freezer beside
+//! install`, the wheel and the gem; and a source tree with the launcher, the entry and the freezer beside
 //! `target/PROFILE/snapboot`, and the front ends at the top.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use failure::{Failure, Result};
 
 const LAUNCHER: &str = "snapboot-launcher";
+const ENTRY: &str = "snapboot-entry";
 const FREEZER: &str = "libsnapboot_freezer.so";
 /// The remedy for a missing or damaged part.
 const AGAIN: &str = "this installation is not whole. Install Snapboot again (its wheel, its gem, or make install PREFIX=...), or build all of it \
@@ -23,7 +24,7 @@ const LONG_NAME: usize = 1024;
 
 /// The directories of the parts.
 pub struct Installation {
-    /// Holds the launcher and the freezer.
+    /// Holds the launcher, the entry and the freezer.
     native: PathBuf,
     /// Holds `python` and `ruby`.
     front_ends: PathBuf,
@@ -49,6 +50,13 @@ impl Installation {
         let launcher = part(self.native.join(LAUNCHER), "launcher")?;
         whole::check_program(&launcher)?;
         Ok(launcher)
+    }
+
+    /// The program that takes the place of an enabled environment's interpreter.
+    pub fn entry(&self) -> Result<PathBuf> {
+        let entry = part(self.native.join(ENTRY), "entry")?;
+        whole::check_program(&entry)?;
+        Ok(entry)
     }
 
     /// The freezer.

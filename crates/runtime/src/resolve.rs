@@ -18,6 +18,8 @@ pub struct Resolved {
     pub program: PathBuf,
     /// Its argv.
     pub argv: Vec<OsString>,
+    /// The path by which starts call it: an entry in its place (crates/entry), otherwise the interpreter's own.
+    pub called: PathBuf,
     /// The file that the command names. The default image name comes from it.
     pub named: PathBuf,
     /// The file that the kernel executes last, which gives the process its name (comm): a script whose first line names
@@ -67,6 +69,7 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
     let mut resolved = Resolved {
         program: PathBuf::new(),
         argv: Vec::new(),
+        called: PathBuf::new(),
         named: program.clone(),
         executed: program.clone(),
         followed: Vec::new(),
@@ -96,6 +99,10 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
                  Name the interpreter: python {0}, ruby {0}.",
                 program.display()
             )));
+        } else if entry::is_entry(&start) {
+            let Some(behind) = entry::interpreter_behind(&program) else { return Err(entry_refusal(&program)) };
+            resolved.called = absolute(&program)?;
+            program = behind;
         } else if program.file_name() == Some(OsStr::new("env")) {
             argv = env_command(&argv[1..]).map_err(|argument| env_refusal(&argument))?;
             program = locate(&argv[0], search_path)?;
@@ -118,8 +125,11 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
             if Kind::is_image(&program) {
                 return Err(image_refusal(&program));
             }
-            resolved.program = std::path::absolute(&program).map_err(|error| Failure::io("find", &program, &error))?;
+            resolved.program = absolute(&program)?;
             resolved.argv = argv;
+            if resolved.called.as_os_str().is_empty() {
+                resolved.called.clone_from(&resolved.program);
+            }
             return Ok(resolved);
         }
     }
@@ -128,6 +138,10 @@ pub fn resolve_knowing(command: &[OsString], search_path: &OsStr, known: &KnownS
         resolved.named.display(),
         resolved.followed.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     )))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| Failure::io("find", path, &error))
 }
 
 fn start_of(path: &Path) -> Result<Vec<u8>> {
@@ -143,6 +157,15 @@ fn env_refusal(argument: &OsStr) -> Failure {
         "an image cannot do what env does for \"{}\". Set variables before the freeze and pass them in \
          (NAME=VALUE snapboot freeze --env NAME ...), and name the program itself.",
         argument.display()
+    ))
+}
+
+fn entry_refusal(program: &Path) -> Failure {
+    Failure::refusal(format!(
+        "{} is the program that `snapboot enable` puts in the place of an environment's interpreter, and the interpreter that was there is \
+         not in the folder {} beside it. Name the interpreter of an environment (.venv/bin/python), or make the environment anew.",
+        program.display(),
+        entry::FOLDER
     ))
 }
 

@@ -4,6 +4,9 @@ The file of `snapboot enable` runs this while `site` is at work, before anything
 its own command line and the environment that the kernel gave it. That thaws the image, or has one made and starts the program the ordinary
 way; then this runs once more in the same process, and lets it go on.
 
+The entry in the place of the environment's interpreter (crates/entry) does the same without a Python, where the program has an image. What it
+is not certain of comes here.
+
 In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image
 that has imported more than a few modules, NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that
 was handed over. All three only say whether to ask `snapboot run`, which decides and checks by itself.
@@ -11,7 +14,6 @@ was handed over. All three only say whether to ask `snapboot run`, which decides
 Nothing is imported here that a program could find in `sys.modules`.
 """
 
-import _frozen_importlib_external as external
 import posix
 import sys
 
@@ -22,6 +24,8 @@ DEFAULT = 0
 # Of a list of processes that were handed over (bytes): hundreds of them.
 MOST = 8192
 IMAGE = b".img"
+# FNV-1a of 64 bits (RFC 9923).
+BASIS, PRIME, MASK = 0xCBF29CE484222325, 0x100000001B3, (1 << 64) - 1
 
 
 def program_of(words, code_of=None):
@@ -61,6 +65,14 @@ def code_here(text):
     except OSError:
         parent = None
     return b"-c " + b"\0".join((text, posix.getcwdb(), parent or b""))
+
+
+def number_of(text):
+    """Returns the name of a program's files in `.starts`, for what identifies it (bytes)."""
+    number = BASIS
+    for byte in text:
+        number = (number ^ byte) * PRIME & MASK
+    return b"%016x" % number
 
 
 def cache(environ):
@@ -202,7 +214,7 @@ def hand_over(snapboot, own):
     if place is None:
         return None
     place += b"/.starts"
-    number = external._imp.source_hash(0, executable + b"\0" + program).hex().encode()
+    number = number_of(executable + b"\0" + program)
     folder = opened(place)
     try:
         if not is_due(place, number, folder) or was_handed_over(number + b".handed", folder):

@@ -1,5 +1,6 @@
 //! `snapboot enable` and `snapboot disable`: images for every program of an environment, through one file that its interpreter runs at each
-//! start before anything of the program. See python/snapboot/archive/images.py and ruby/lib/snapboot/enabled.rb.
+//! start before anything of the program, and in a virtual environment of Python through an entry in the interpreter's place ([`entry`]). See
+//! python/snapboot/archive/images.py and ruby/lib/snapboot/enabled.rb.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use failure::{Failure, Result};
 use crate::arguments::{Disable, Enable};
 use crate::render;
 
+mod entry;
 mod python;
 mod ruby;
 
@@ -26,9 +28,9 @@ struct Hook {
 /// Runs the subcommand.
 pub fn enable(arguments: &Enable) -> Result<u8> {
     let environment = named_or_active(arguments.environment.as_deref())?;
-    let hooks = match ruby::interpreter(&environment) {
-        Some(ruby) => vec![ruby::hook(&ruby)?],
-        None => python::hooks(&python::environment(&environment)?)?,
+    let (hooks, has_entry) = match ruby::interpreter(&environment) {
+        Some(ruby) => (vec![ruby::hook(&ruby)?], false),
+        None => (python::hooks(&python::environment(&environment)?)?, true),
     };
     for Hook { path, content, gives } in hooks {
         let folder = path.parent().expect("a file in a folder");
@@ -44,6 +46,8 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
             render::print(&format!("{}: {gives} from now on\n", path.display()))?;
         }
     }
+    let entries = if has_entry { entry::put(&environment)? } else { Vec::new() };
+    tell(&entries, "what has an image starts without a Python from now on", arguments.verbosity.quiet)?;
     Ok(0)
 }
 
@@ -52,7 +56,11 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
     let environment = named_or_active(arguments.environment.as_deref())?;
     let files = match ruby::interpreter(&environment) {
         Some(ruby) => vec![ruby::file(&ruby)?],
-        None => python::files(&python::environment(&environment)?)?,
+        None => {
+            let environment = python::environment(&environment)?;
+            tell(&entry::take_back(&environment)?, "as before", arguments.verbosity.quiet)?;
+            python::files(&environment)?
+        }
     };
     for file in files {
         let made = made_folders(&file);
@@ -72,6 +80,13 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
         }
     }
     Ok(0)
+}
+
+/// Says what is so of the names of an interpreter, in one line.
+fn tell(entries: &[PathBuf], what: &str, is_quiet: bool) -> Result<()> {
+    let Some((first, others)) = entries.split_first().filter(|_| !is_quiet) else { return Ok(()) };
+    let others = others.iter().filter_map(|path| path.file_name()).map(|name| format!(", {}", name.display()));
+    render::print(&format!("{}{}: {what}\n", first.display(), others.collect::<String>()))
 }
 
 /// How many folders above this file were made for it, as it says itself.

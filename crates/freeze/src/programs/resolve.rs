@@ -38,6 +38,7 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
         let shim = Shim { script: resolved.program.clone(), program: runtime.program.clone() };
         resolved.argv[0] = shim.program.clone().into_os_string();
         resolved.executed.clone_from(&shim.program);
+        resolved.called.clone_from(&shim.program);
         resolved.shim = Some(shim);
     }
     let (cpu, only_native, environment) = match request.cpu {
@@ -67,6 +68,7 @@ pub fn resolve(request: &FreezeRequest, progress: &dyn Progress) -> Result<Progr
     let own_files = OwnFiles::new(others.collect());
     Ok(Program {
         runtime,
+        called: resolved.called,
         main,
         executed,
         named,

@@ -148,11 +148,21 @@ def switch_on(folder, count_start=None):
 def switch_on_here(snapboot):
     """Called by the file of `snapboot enable`, with the path of the command. A freezing boot does without the archive, and its thaws have
     one."""
+    attempt("another sys._base_executable", name_base)
     if b"SNAPBOOT_FREEZE_DIR" in posix.environ:
         posix.environ[ENABLED] = __file__.encode("utf-8", "surrogateescape")
     elif posix.environ.get(b"SNAPBOOT") != b"off":
         folder = __file__.rpartition("/run/")[0]
         switch_on(folder, attempt("no image", hand_over, folder, snapboot))
+
+
+def name_base():
+    """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there, which
+    are in another folder now."""
+    bin, _, name = sys.executable.rpartition("/")
+    kept = bin.rpartition("/")[0] + "/.snapboot/" + name
+    if sys.version_info >= (3, 11) and posix.access(kept, posix.F_OK):
+        sys._base_executable = sys.modules["os"].path.realpath(kept)
 
 
 def hand_over(folder, snapboot):

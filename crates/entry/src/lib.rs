@@ -1,0 +1,53 @@
+//! How an environment looks whose interpreter's place the entry has taken (`snapboot enable`): `bin/python` is the entry, and
+//! `.snapboot/python`, beside `bin`, is what was there. `.snapboot/snapboot` leads to the command.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+use std::path::{Path, PathBuf};
+
+/// The folder beside `bin` with what was there.
+pub const FOLDER: &str = ".snapboot";
+/// Its link to the command.
+pub const COMMAND: &str = "snapboot";
+/// Its folder of links to the interpreter by other names: the kernel names a process after the file that it executes.
+pub const NAMES: &str = "names";
+/// In the first [`START`] bytes of each entry, of whatever version.
+pub const MARK: [u8; 20] = *b"snapboot's entry\0\0\0\0";
+/// How much of a file tells whether it is an entry (bytes).
+pub const START: usize = 4096;
+
+/// Whether a file that begins like this is an entry.
+pub fn is_entry(start: &[u8]) -> bool {
+    start.starts_with(b"\x7fELF") && start.windows(MARK.len()).take(START).any(|part| part == MARK)
+}
+
+/// The interpreter in whose place an entry is. `path`: of the entry, or a link to it with the interpreter's name. None if it is not where
+/// `snapboot enable` puts entries.
+pub fn interpreter_behind(path: &Path) -> Option<PathBuf> {
+    let behind = path.parent()?.parent()?.join(FOLDER).join(path.file_name()?);
+    behind.is_file().then_some(behind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_told_by_its_start() {
+        let own = [b"\x7fELF....".as_slice(), &MARK].concat();
+        assert!(is_entry(&own));
+        assert!(!is_entry(&own[1..]) && !is_entry(b"\x7fELF") && !is_entry(&MARK));
+        assert!(!is_entry(&[b"\x7fELF".as_slice(), &[0; START], &MARK].concat()));
+    }
+
+    #[test]
+    fn the_interpreter_is_beside_bin() {
+        let top = tempfile::tempdir().unwrap();
+        let (entry, behind) = (top.path().join("bin/python3"), top.path().join(".snapboot/python3"));
+        std::fs::create_dir_all(behind.parent().unwrap()).unwrap();
+        assert_eq!(interpreter_behind(&entry), None);
+        std::fs::write(&behind, "").unwrap();
+        assert_eq!(interpreter_behind(&entry), Some(behind));
+        assert_eq!(interpreter_behind(Path::new("python3")), None);
+    }
+}
