@@ -134,7 +134,7 @@ def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pat
     )
     linux = kernel(suite)
     line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
-    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", len(os.sched_getaffinity(0))]
+    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", os.cpu_count()]
     emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
     emulator += ["-kernel", kernels.kernel_file(linux), "-append", line]
     emulator += ["-initrd", kernels.initial_files(linux, ARCHITECTURE.compiler, MODULES)]

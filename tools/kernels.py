@@ -49,7 +49,7 @@ class Kernel:
     suite: str
     options: str = ""
     cpu: str = "max"
-    count: int = len(os.sched_getaffinity(0))
+    count: int = os.cpu_count() or 1
 
 
 KERNELS = {
