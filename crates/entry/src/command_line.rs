@@ -65,7 +65,8 @@ fn below_here(name: &[u8]) -> Option<OsString> {
 
 /// What identifies a start of code: it without its numbers, the current directory and the parent's program.
 fn code_here(code: &OsStr) -> Option<OsString> {
-    let mut text: Vec<u8> = code.as_bytes().iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect();
+    let mut text: Vec<u8> =
+        code.as_bytes().iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect();
     text.dedup_by(|next, before| *next == b'0' && *before == b'0');
     let here = std::env::current_dir().ok()?;
     let parent = parents_program().unwrap_or_default();
@@ -106,7 +107,17 @@ mod tests {
 
     #[test]
     fn what_else_there_is_has_no_program() {
-        for words in [&[][..], &["-"], &["-i", "a.py"], &["--version"], &["-V"], &["-S", "a.py"], &["-Bc", "pass"], &["-m"], &["-c"]] {
+        for words in [
+            &[][..],
+            &["-"],
+            &["-i", "a.py"],
+            &["--version"],
+            &["-V"],
+            &["-S", "a.py"],
+            &["-Bc", "pass"],
+            &["-m"],
+            &["-c"],
+        ] {
             assert_eq!(program(words), None, "{words:?}");
         }
     }

@@ -1,7 +1,11 @@
 //! How an environment looks whose interpreter's place the entry has taken (`snapboot enable`): `bin/python` is the entry, and
-//! `.snapboot/python`, beside `bin`, is what was there. `.snapboot/snapboot` leads to the command.
+//! `.snapboot/python`, beside `bin`, is what was there. `.snapboot/snapboot` leads to the command. And what the entry decides by: the command
+//! line ([`command_line`]), and the store's files about starts ([`starts`]).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+
+pub mod command_line;
+pub mod starts;
 
 use std::path::{Path, PathBuf};
 

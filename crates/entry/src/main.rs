@@ -4,10 +4,8 @@
 //! It leaves everything as the kernel gave it: words, environment, descriptors, signals, and the name of the process. What is not certain
 //! goes to the interpreter, whose file of `snapboot enable` looks once more (python/snapboot/archive/images.py). The rules, and the files in
 //! the store's cache, are the same there.
-#![cfg_attr(not(test), no_main)]
+#![no_main]
 
-mod command_line;
-mod starts;
 mod sys;
 
 use std::ffi::{CString, OsStr};
@@ -16,9 +14,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use snapboot_entry::{COMMAND, FOLDER, MARK, NAMES};
+use snapboot_entry::starts::Starts;
+use snapboot_entry::{command_line, COMMAND, FOLDER, MARK, NAMES};
 
-use starts::Starts;
 use sys::Start;
 
 /// Exit statuses of a shell for a program that cannot be executed.
@@ -39,13 +37,21 @@ fn enter(start: &Start) -> i32 {
     let Some(environment) = entry.parent().and_then(Path::parent) else { return fail("it is in no folder") };
     let folder = environment.join(FOLDER);
     if let Some(starts) = starts_with_image(start, &entry) {
-        let words = [Some(c"snapboot".to_owned()), Some(c"run".to_owned()), Some(c"--starts".to_owned()), c_string(&starts), Some(c"--".to_owned())];
-        if let (Some(command), Some(words)) = (c_string(&folder.join(COMMAND)), words.into_iter().collect::<Option<Vec<_>>>()) {
+        let words = [
+            Some(c"snapboot".to_owned()),
+            Some(c"run".to_owned()),
+            Some(c"--starts".to_owned()),
+            c_string(&starts),
+            Some(c"--".to_owned()),
+        ];
+        if let (Some(command), Some(words)) =
+            (c_string(&folder.join(COMMAND)), words.into_iter().collect::<Option<Vec<_>>>())
+        {
             start.execute(&command, &words);
         }
     }
     let name = name_of(start, &folder, &entry);
-    let error = match c_string(&named_as_the_process(&folder, &name)) {
+    let error = match c_string(&named_as_the_process(&folder, name)) {
         Some(interpreter) => start.execute(&interpreter, &[]),
         None => std::io::ErrorKind::InvalidInput.into(),
     };

@@ -30,7 +30,11 @@ pub struct Starts {
 impl Starts {
     /// Those of a program. `executable`: what the interpreter names itself; `variable`: the value of one. None where the store has no
     /// folder of them that is this user's alone: nothing of anybody else is followed.
-    pub fn of(executable: &OsStr, program: &OsStr, variable: &dyn Fn(&str) -> Option<&'static OsStr>) -> Option<Starts> {
+    pub fn of(
+        executable: &OsStr,
+        program: &OsStr,
+        variable: &dyn Fn(&str) -> Option<&'static OsStr>,
+    ) -> Option<Starts> {
         let place = cache(variable)?.join(FOLDER);
         let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let folder = openat(CWD, &place, flags, Mode::empty()).ok()?;
@@ -61,7 +65,10 @@ impl Starts {
     fn note_process(&self) -> io::Result<bool> {
         let status = fs::read_to_string("/proc/self/stat")?;
         // Behind the name, which may hold anything: the 22nd field of all (proc_pid_stat(5)).
-        let begun = status.rsplit_once(") ").and_then(|(_, fields)| fields.split(' ').nth(19)).ok_or(io::ErrorKind::InvalidData)?;
+        let begun = status
+            .rsplit_once(") ")
+            .and_then(|(_, fields)| fields.split(' ').nth(19))
+            .ok_or(io::ErrorKind::InvalidData)?;
         let line = format!("{} {begun}\n", std::process::id());
         let name = self.path.with_extension("handed");
         let name = name.file_name().unwrap_or_default();

@@ -47,8 +47,7 @@ unsafe fn texts(list: *const *const c_char) -> (Vec<*const c_char>, Vec<&'static
         .unzip()
 }
 
-/// Called by the C library's start code. Tests have a `main` of their own.
-#[cfg(not(test))]
+/// Called by the C library's start code.
 // SAFETY: no other function of that name is linked.
 #[unsafe(no_mangle)]
 extern "C" fn main(_: c_int, argv: *const *const c_char, environment: *const *const c_char) -> c_int {

@@ -213,8 +213,9 @@ pub struct ShellEnv {
 ///
 /// Puts a file into the environment: `00_snapboot.pth` into the site-packages of a virtual environment, `rbconfig.rb` into the site_ruby of a
 /// Ruby. Whatever script (of Python also: module or code) the interpreter starts then goes on as with `snapboot run -- COMMAND`: it is thawed
-/// where the store has an image, which is made after the second start. Of Python, each other start has the boot archive. `snapboot disable`
-/// takes the file away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off without images, SNAPBOOT_ARCHIVE=off without the
+/// where the store has an image, which is made after the second start. Of Python, each other start has the boot archive. In the place of a
+/// virtual environment's `bin/python`, where that is a link, comes a small program that starts images without a Python. `snapboot disable`
+/// takes all that away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off without images, SNAPBOOT_ARCHIVE=off without the
 /// archive.
 #[derive(Debug, Args)]
 pub struct Enable {

@@ -22,8 +22,11 @@ const ENTRY: &str = "entry";
 pub fn put(environment: &Path) -> Result<Vec<PathBuf>> {
     let bin = environment.join("bin");
     let failed = |error: io::Error| Failure::io("put the entry into", &bin, &error);
-    let found: Option<Vec<OsString>> =
-        names_in(&bin).map_err(failed)?.into_iter().map(|name| is_replaceable(&bin.join(&name)).then_some(name)).collect();
+    let found: Option<Vec<OsString>> = names_in(&bin)
+        .map_err(failed)?
+        .into_iter()
+        .map(|name| is_replaceable(&bin.join(&name)).then_some(name))
+        .collect();
     let Some(names) = found.filter(|names| !names.is_empty() && environment.join("pyvenv.cfg").is_file()) else {
         return Ok(Vec::new());
     };
@@ -79,9 +82,9 @@ pub fn take_back(environment: &Path) -> Result<Vec<PathBuf>> {
 /// The names of interpreters in a folder: `python`, `python3`, `python3.11`.
 fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
     let is_name = |name: &OsStr| {
-        name.to_str().and_then(|name| name.strip_prefix("python")).is_some_and(|rest| {
-            rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        })
+        name.to_str()
+            .and_then(|name| name.strip_prefix("python"))
+            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
     };
     let mut names: Vec<OsString> =
         fs::read_dir(folder)?.flatten().map(|entry| entry.file_name()).filter(|name| is_name(name)).collect();
@@ -92,7 +95,8 @@ fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
 /// Whether a file is an entry, or a link that can lead to the same interpreter from another folder.
 fn is_replaceable(path: &Path) -> bool {
     let Ok(led) = fs::read_link(path) else { return begins_as_entry(path) };
-    let is_named_alike = |path: PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
+    let is_named_alike =
+        |path: PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"python"));
     (led.is_absolute() || led.components().count() == 1)
         && (begins_as_entry(path)
             || fs::canonicalize(path).is_ok_and(is_named_alike) && matches!(Kind::detect(path), Ok(Kind::Program)))
