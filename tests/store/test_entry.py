@@ -58,8 +58,8 @@ def state_of(folder):
     return {path: (of.st_ino, of.st_mtime_ns, of.st_mode) for path, of in status.items() if path.is_symlink() or path.is_file()}
 
 
-@pytest.fixture
-def told(tmp_path):
+@pytest.fixture(name="told")
+def told_environment(tmp_path):
     return Told(tmp_path, support.PYTHON)
 
 

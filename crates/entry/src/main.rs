@@ -71,7 +71,7 @@ fn starts_with_image(start: &Start, entry: &Path) -> Option<PathBuf> {
     let (name, words) = start.words.split_first()?;
     let executable = command_line::executable(name, variable("PATH"), entry)?;
     let program = command_line::program(words)?;
-    let starts = Starts::of(executable.as_os_str(), &program, &variable)?;
+    let starts = Starts::find(executable.as_os_str(), &program, &variable)?;
     (starts.have_image() && !starts.were_handed_over()).then(|| starts.path().to_owned())
 }
 

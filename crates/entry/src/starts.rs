@@ -30,7 +30,7 @@ pub struct Starts {
 impl Starts {
     /// Those of a program. `executable`: what the interpreter names itself; `variable`: the value of one. None where the store has no
     /// folder of them that is this user's alone: nothing of anybody else is followed.
-    pub fn of(
+    pub fn find(
         executable: &OsStr,
         program: &OsStr,
         variable: &dyn Fn(&str) -> Option<&'static OsStr>,

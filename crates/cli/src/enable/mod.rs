@@ -47,7 +47,7 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
         }
     }
     let entries = if has_entry { entry::put(&environment)? } else { Vec::new() };
-    tell(&entries, "what has an image starts without a Python from now on", arguments.verbosity.quiet)?;
+    print_names(&entries, "what has an image starts without a Python from now on", arguments.verbosity.quiet)?;
     Ok(0)
 }
 
@@ -58,7 +58,7 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
         Some(ruby) => vec![ruby::file(&ruby)?],
         None => {
             let environment = python::environment(&environment)?;
-            tell(&entry::take_back(&environment)?, "as before", arguments.verbosity.quiet)?;
+            print_names(&entry::take_back(&environment)?, "as before", arguments.verbosity.quiet)?;
             python::files(&environment)?
         }
     };
@@ -83,7 +83,7 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
 }
 
 /// Says what is so of the names of an interpreter, in one line.
-fn tell(entries: &[PathBuf], what: &str, is_quiet: bool) -> Result<()> {
+fn print_names(entries: &[PathBuf], what: &str, is_quiet: bool) -> Result<()> {
     let Some((first, others)) = entries.split_first().filter(|_| !is_quiet) else { return Ok(()) };
     let others = others.iter().filter_map(|path| path.file_name()).map(|name| format!(", {}", name.display()));
     render::print(&format!("{}{}: {what}\n", first.display(), others.collect::<String>()))
