@@ -2,6 +2,7 @@
 name for Ruby."""
 
 import os
+import subprocess
 
 import pytest
 from common import support
@@ -61,3 +62,27 @@ def test_what_differs_in_each_start_is_refused(tmp_path, way, what):
     command, env, _ = start_up_file(tmp_path, way, REFUSED[what])
     refused = support.freeze(tmp_path / "app.img", command, env=env)
     assert refused.status == 2 and "which differs at each start" in refused.err, refused
+
+
+def test_changes_of_the_environment_are_made_in_each_start(tmp_path):
+    """By Python's start-up files. What they read counts: it is in what they set."""
+    venv = tmp_path / "venv"
+    subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", venv], check=True)
+    (packages,) = venv.glob("lib/python3.*/site-packages")
+    (packages / "more.pth").write_text("import os; os.environ['MORE'] = os.environ.get('SOME', '') + '/more'\n")
+    text = "import os\nos.environ.update(SET='1')\nos.environ.pop('REMOVED', None)\nos.environ.setdefault('DEFAULT', '2')\n"
+    (packages / "sitecustomize.py").write_text(text)
+    code = "import os; os.execvp('env', ['env'])"
+    command, env = [str(venv / "bin/python"), "-c", code], support.environment(REMOVED="x", SOME="y")
+    image = support.frozen(tmp_path / "app.img", command, env=env)
+    shown = {}
+    for name, more in {"same": {}, "other": {"OTHER": "1"}, "set": {"SET": "3"}, "some": {"SOME": "z"}, "default": {"DEFAULT": "4"}}.items():
+        started, ordinary = (support.run(argv, env={**env, **more}) for argv in ([image], command))
+        assert sorted(variables(started.out)) == sorted(variables(ordinary.out)), name
+        shown[name] = started.fell_back
+    assert shown == {"same": False, "other": False, "set": False, "some": True, "default": True}
+
+
+def variables(text):
+    """What `env` shows of the variables that the program may see."""
+    return [line for line in text.splitlines() if not line.startswith(("SNAPBOOT_", "_="))]

@@ -3,6 +3,8 @@ there, starts with an image do without one, and `snapboot disable` leaves the en
 
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -147,13 +149,84 @@ def test_a_moved_environment_works(told):
     assert facts["prefix"] == str(told.folder / "moved")
 
 
+def test_what_is_lost_is_found_from_where_the_environment_was_made(told):
+    """Whoever copies an environment may leave out what is hidden."""
+    before = told.facts([str(told.script)])
+    told.switch("enable")
+    shutil.rmtree(told.bin.parent / ".snapboot")
+    assert same_but_name(told.facts([str(told.script)]), before)
+    assert told.switch("enable").status == 0 and told.facts([str(told.script)]) == before
+    (told.bin.parent / ".snapboot/python3").unlink()
+    assert same_but_name(told.facts([str(told.script)]), before)
+    assert told.switch("disable").status == 0 and not is_entry(told.bin / "python3")
+    assert told.facts([str(told.script)]) == before
+
+
+def same_but_name(facts, expected):
+    """Whether a process differs in its name at most, and in what it says of the interpreter that the environment was made from."""
+    names = "Name", "_base_executable", "exe"
+    return {**facts, **dict.fromkeys(names)} == {**expected, **dict.fromkeys(names)}
+
+
 def test_a_missing_interpreter_is_named(told):
     told.switch("enable")
-    kept = told.bin.parent / ".snapboot/python"
+    kept, settings = told.bin.parent / ".snapboot/python", told.bin.parent / "pyvenv.cfg"
     kept.unlink()
     kept.symlink_to("/nonexistent/python")
+    settings.write_text(re.sub("(?m)^home = .*", "home = /nonexistent", settings.read_text()))
     done = support.run([told.bin / "python", "-V"], env=told.env, log=False)
     assert done.status == 126 and f"cannot execute {kept}" in done.err and "Make the environment anew" in done.err, done
+
+
+def test_a_start_that_meets_disable_goes_on(told):
+    """It has executed the entry, and what that needs is gone."""
+    words = [str(told.bin / "python"), str(told.script)]
+    before = told.facts(words)
+    told.switch("enable")
+    with open(words[0], "rb") as entry:
+        told.switch("disable")
+        told.told.unlink()
+        path = f"/proc/self/fd/{entry.fileno()}"
+        subprocess.run(words, executable=path, pass_fds=[entry.fileno()], env=told.env, cwd=told.folder, check=True)
+    facts = json.loads(told.told.read_text())
+    assert facts["open"].pop() == int(path.rpartition("/")[2]) and same_but_name({**facts, "variables": before["variables"]}, before)
+
+
+def test_other_users_start_it_whatever_the_umask(told):
+    umask = os.umask(0o077)
+    try:
+        told.switch("enable")
+    finally:
+        os.umask(umask)
+    modes = [path.stat().st_mode & 0o777 for path in (told.bin.parent / ".snapboot", told.bin.parent / ".snapboot/names", told.bin / "python")]
+    (file,) = told.bin.parent.glob("lib/*/site-packages/*snapboot.pth")
+    assert modes == [told.bin.stat().st_mode & 0o777] * 2 + [0o755] and file.stat().st_mode & 0o777 == 0o644
+
+
+def test_what_killed_commands_have_left_is_removed(told):
+    before = state_of(told.folder)
+    told.switch("enable")
+    (packages,) = told.bin.parent.glob("lib/*/site-packages")
+    for folder in (told.bin.parent / ".snapboot", packages):
+        (folder / ".snapboot.999999999").write_text("half")
+    shutil.rmtree(told.bin.parent / ".snapboot/names")
+    told.switch("disable")
+    assert state_of(told.folder) == before and not (told.bin.parent / ".snapboot").exists()
+
+
+def test_what_venv_writes_through_an_entry_is_put_back(told):
+    """It writes where it expects links, and all names of the entry are one file."""
+    before = state_of(told.folder)
+    told.switch("enable")
+    shutil.copyfile(os.path.realpath(support.PYTHON), told.bin / "python")
+    told.switch("disable")
+    assert state_of(told.folder) == before
+
+
+def test_a_bin_elsewhere_is_left_alone(told):
+    told.bin.rename(told.folder / "bin")
+    told.bin.symlink_to(told.folder / "bin")
+    assert told.switch("enable").status == 0 and not is_entry(told.bin / "python3")
 
 
 def test_starts_go_on_while_it_is_enabled_and_disabled(told):
@@ -199,3 +272,27 @@ def test_an_image_needs_no_interpreter(tmp_path):
     link.unlink()
     link.symlink_to(support.SNAPBOOT)
     assert [environment.start(*words) for words in ways] == [(shown, True) for shown in ordinary]
+
+
+def test_a_process_is_named_after_the_script(tmp_path):
+    """Where the kernel executes that: in ordinary starts, in those that ask for an image, and in thaws. Each spelling is a program."""
+    environment = PythonEnvironment(tmp_path)
+    environment.switch("enable")
+    script = tmp_path / "a rather long name"
+    shown = "import json, argparse, email, sys\nprint(open('/proc/self/comm').read(), open('/proc/self/cmdline').read(), sys.argv)\n"
+    script.write_text(f"#!{environment.interpreter}\n{shown}")
+    script.chmod(0o755)
+    link = tmp_path / "other"
+    link.symlink_to(script)
+
+    def told_by(words, **variables):
+        done = support.run(words, env={**environment.env, **variables}, cwd=tmp_path, log=False)
+        return done.status, done.out, done.err
+
+    ways = [[str(script)], ["./a rather long name"], [str(link)], [str(environment.interpreter), str(script)], [str(environment.interpreter), script.name]]
+    for words in ways:
+        ordinary, before = told_by(words, SNAPBOOT="off"), environment.thawed()
+        for _ in range(2):
+            assert told_by(words) == ordinary, words
+        environment.wait()
+        assert told_by(words) == ordinary and environment.thawed() == before + 1, words

@@ -2,19 +2,25 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Flags of the interpreter that take no word of their own, and those that do.
 const PLAIN: &[u8] = b"BEIOPbdqsuvx";
 const WITH_WORD: &[u8] = b"WX";
+/// Of the kernel's names for processes (bytes; TASK_COMM_LEN in linux/sched.h, with a NUL).
+pub const COMM: usize = 15;
 
 /// What Python will say in `sys.executable`; None if that is no path to this entry. `name`: the first word; `search_path`: the value of PATH;
 /// `entry`: this program.
 pub fn executable(name: &OsStr, search_path: Option<&OsStr>, entry: &Path) -> Option<PathBuf> {
     let path = if name.as_bytes().contains(&b'/') {
-        PathBuf::from(name)
+        // How `.` and `..` look there depends on the version.
+        let is_plain =
+            Path::new(name).components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
+        std::env::current_dir().ok().filter(|_| is_plain)?.join(name)
     } else {
         let is_program = |path: &PathBuf| rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
         std::env::split_paths(search_path?).map(|folder| folder.join(name)).find(is_program)?
@@ -57,6 +63,33 @@ fn program_of(words: &[&OsStr], code: Option<fn(&OsStr) -> Option<OsString>>) ->
         }
     }
     None
+}
+
+/// The place in a command line of the script that the kernel has executed, which then names the process: behind the interpreter that its first
+/// line names, and maybe one word more (execve(2)). None where a shell or another program has executed the interpreter. `name`: of the process.
+pub fn executed_script(words: &[&OsStr], name: &OsStr) -> Option<usize> {
+    let (interpreter, more) = words.split_first()?;
+    let is_it = |script: &OsStr, word: Option<&OsStr>| {
+        let own = Path::new(script).file_name().unwrap_or_default().as_bytes();
+        let line = first_line(Path::new(script)).unwrap_or_default();
+        let mut parts =
+            line.strip_prefix(b"#!".as_slice()).unwrap_or_default().trim_ascii().splitn(2, u8::is_ascii_whitespace);
+        own[..own.len().min(COMM)] == *name.as_bytes()
+            && parts.next() == Some(interpreter.as_bytes())
+            && parts.next().map(|rest| rest.trim_ascii()) == word.map(OsStr::as_bytes)
+    };
+    match more {
+        [script, ..] if is_it(script, None) => Some(1),
+        [word, script, ..] if is_it(script, Some(word)) => Some(2),
+        _ => None,
+    }
+}
+
+/// The first line of a file, as far as the kernel reads it (bytes; BINPRM_BUF_SIZE of linux/binfmts.h).
+fn first_line(path: &Path) -> Option<Vec<u8>> {
+    let mut start = Vec::new();
+    fs::File::open(path).ok()?.take(256).read_to_end(&mut start).ok()?;
+    start.split(|byte| *byte == b'\n').next().map(<[u8]>::to_vec)
 }
 
 fn below_here(name: &[u8]) -> Option<OsString> {
@@ -123,6 +156,24 @@ mod tests {
     }
 
     #[test]
+    fn a_script_that_the_kernel_executes_names_the_process() {
+        let top = tempfile::tempdir().unwrap();
+        let script = top.path().join("a rather long name");
+        let found = |line: &str, words: &[&str], name: &str| {
+            fs::write(&script, format!("{line}\nimport x\n")).unwrap();
+            let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+            executed_script(&words, OsStr::new(name))
+        };
+        let (path, name) = (script.to_str().unwrap(), "a rather long n");
+        assert_eq!(found("#!/v/bin/python", &["/v/bin/python", path, "x"], name), Some(1));
+        assert_eq!(found("#! /v/bin/python  -I -u ", &["/v/bin/python", "-I -u", path], name), Some(2));
+        assert_eq!(found("#!/v/bin/python", &["/v/bin/python", path], "python"), None);
+        assert_eq!(found("#!/v/bin/python", &["/v/bin/python", "-I", path], name), None);
+        assert_eq!(found("#!/usr/bin/env python", &["python", path], name), None);
+        assert_eq!(found("#!/v/bin/python", &["/v/bin/python"], name), None);
+    }
+
+    #[test]
     fn an_executable_is_a_path_to_the_entry_in_its_folder() {
         let top = tempfile::tempdir().unwrap();
         let top = top.path().canonicalize().unwrap();
@@ -136,6 +187,6 @@ mod tests {
         assert_eq!(found("python3", &top.join("bin")), Some(top.join("bin/python3")));
         assert_eq!(found("python", &top), None);
         assert_eq!(found("python4", &top.join("bin")), None);
-        assert_eq!(found("bin/python", &top), None);
+        assert_eq!(found("bin/../bin/python", &top), None);
     }
 }

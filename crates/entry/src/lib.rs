@@ -32,6 +32,15 @@ pub fn interpreter_behind(path: &Path) -> Option<PathBuf> {
     behind.is_file().then_some(behind)
 }
 
+/// The folder of the interpreter that a virtual environment was made from, as its pyvenv.cfg says (PEP 405).
+pub fn home(environment: &Path) -> Option<PathBuf> {
+    let text = std::fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
+    let settings = text.lines().filter_map(|line| line.split_once('='));
+    let home =
+        settings.filter(|(key, _)| key.trim().eq_ignore_ascii_case("home")).map(|(_, value)| value.trim()).next();
+    home.map(PathBuf::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,5 +62,13 @@ mod tests {
         std::fs::write(&behind, "").unwrap();
         assert_eq!(interpreter_behind(&entry), Some(behind));
         assert_eq!(interpreter_behind(Path::new("python3")), None);
+    }
+
+    #[test]
+    fn an_environment_says_what_it_was_made_from() {
+        let top = tempfile::tempdir().unwrap();
+        assert_eq!(home(top.path()), None);
+        std::fs::write(top.path().join("pyvenv.cfg"), "version = 3\nHome=/a b/bin\nhome = /c\n").unwrap();
+        assert_eq!(home(top.path()), Some(PathBuf::from("/a b/bin")));
     }
 }

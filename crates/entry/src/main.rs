@@ -8,14 +8,15 @@
 
 mod sys;
 
-use std::ffi::{CString, OsStr};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{symlink, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use snapboot_entry::starts::Starts;
-use snapboot_entry::{command_line, COMMAND, FOLDER, MARK, NAMES};
+use snapboot_entry::{command_line, home, is_entry, COMMAND, FOLDER, MARK, NAMES, START};
 
 use sys::Start;
 
@@ -33,33 +34,61 @@ static NOTE: Note = Note([MARK.len() as u32, 0, 1], MARK);
 
 /// Executes what the start leads to. Returns the exit status if that fails.
 fn enter(start: &Start) -> i32 {
-    let Ok(entry) = fs::read_link("/proc/self/exe") else { return fail("/proc/self/exe cannot be read. Mount /proc.") };
-    let Some(environment) = entry.parent().and_then(Path::parent) else { return fail("it is in no folder") };
+    let Some(entry) = own_path(start) else { return fail("this entry cannot find its own path. Mount /proc.") };
+    let Some(environment) = entry.parent().and_then(Path::parent) else { return fail("this entry is in no folder") };
     let folder = environment.join(FOLDER);
     if let Some(starts) = starts_with_image(start, &entry) {
-        let words = [
-            Some(c"snapboot".to_owned()),
-            Some(c"run".to_owned()),
-            Some(c"--starts".to_owned()),
-            c_string(&starts),
-            Some(c"--".to_owned()),
-        ];
-        if let (Some(command), Some(words)) =
-            (c_string(&folder.join(COMMAND)), words.into_iter().collect::<Option<Vec<_>>>())
-        {
-            start.execute(&command, &words);
+        let words = [Path::new("snapboot"), Path::new("run"), Path::new("--starts"), &starts, Path::new("--")];
+        let words: Option<Vec<CString>> = words.into_iter().map(c_string).collect();
+        if let (Some(command), Some(words)) = (c_string(&folder.join(COMMAND)), words) {
+            let script = own_name().and_then(|name| command_line::executed_script(&start.words, &name));
+            start.execute(&command, &words, script.unwrap_or_default());
         }
     }
     let name = name_of(start, &folder, &entry);
-    let error = match c_string(&named_as_the_process(&folder, name)) {
-        Some(interpreter) => start.execute(&interpreter, &[]),
-        None => std::io::ErrorKind::InvalidInput.into(),
-    };
+    let kept = folder.join(name);
+    let mut error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    // All but the first two are for an environment in which something is missing, or that is being disabled.
+    let interpreters = [named_as_the_process(&folder, name), Some(kept.clone()), put_back(&entry)];
+    for path in interpreters.into_iter().flatten().chain(interpreters_of_base(environment, name)) {
+        if let Some(path) = c_string(&path) {
+            error = start.execute(&path, &[], 0);
+        }
+    }
     fail(&format!(
         "cannot execute {}: {error}. It is what this environment had here before `snapboot enable`, or what that leads to. Make the \
          environment anew, or put it back.",
-        folder.join(name).display()
+        kept.display()
     ))
+}
+
+/// The path of this file, or the one that it had until somebody put another file there.
+fn own_path(start: &Start) -> Option<PathBuf> {
+    if let Ok(path) = fs::read_link("/proc/self/exe") {
+        let path = path.as_os_str().as_bytes();
+        return Some(PathBuf::from(OsStr::from_bytes(path.strip_suffix(b" (deleted)").unwrap_or(path))));
+    }
+    let name = Path::new(start.words.first()?);
+    let called = if name.components().count() > 1 {
+        name.to_owned()
+    } else {
+        std::env::split_paths(start.variable("PATH")?).map(|folder| folder.join(name)).find(|path| path.exists())?
+    };
+    Some(fs::canonicalize(called.parent()?).ok()?.join(name.file_name()?))
+}
+
+/// The path of this entry, where another program is there by now, as after `snapboot disable`.
+fn put_back(entry: &Path) -> Option<PathBuf> {
+    let mut begin = Vec::new();
+    fs::File::open(entry).and_then(|file| file.take(START as u64).read_to_end(&mut begin)).ok()?;
+    (!is_entry(&begin)).then(|| entry.to_owned())
+}
+
+/// Paths where the interpreter should be from which an environment was made.
+fn interpreters_of_base(environment: &Path, name: &OsStr) -> Vec<PathBuf> {
+    home(environment).map_or_else(Vec::new, |home| {
+        [name, OsStr::new("python3"), OsStr::new("python")].map(|name| home.join(name)).into()
+    })
 }
 
 /// The file of starts of a program that has an image and was not handed over before. None otherwise, and if anything is not as expected.
@@ -82,25 +111,27 @@ fn name_of<'a>(start: &'a Start, folder: &Path, entry: &'a Path) -> &'a OsStr {
     called.filter(|name| folder.join(name).is_file()).unwrap_or(own)
 }
 
+/// The name of this process.
+fn own_name() -> Option<OsString> {
+    rustix::thread::name().ok().map(|name| OsStr::from_bytes(name.to_bytes()).to_owned())
+}
+
 /// A path of the interpreter that ends with the name of this process, which it keeps that way: a script that the kernel executes gives its
-/// own name to the process.
-fn named_as_the_process(folder: &Path, name: &OsStr) -> PathBuf {
-    let interpreter = folder.join(name);
-    let Ok(own) = rustix::thread::name() else { return interpreter };
-    let own = OsStr::from_bytes(own.to_bytes());
-    if own == name || Path::new(own).file_name() != Some(own) {
-        return interpreter;
+/// own name to the process. None if the interpreter's own name does, or there is no such path.
+fn named_as_the_process(folder: &Path, name: &OsStr) -> Option<PathBuf> {
+    let own = own_name()?;
+    if own == name || Path::new(&own).file_name() != Some(&own) {
+        return None;
     }
-    let (link, target) = (folder.join(NAMES).join(own), Path::new("..").join(name));
-    let is_it = |link: &Path| fs::read_link(link).is_ok_and(|led| led == target);
-    if !is_it(&link) {
-        // Fails where this user may not write, and where the name led to another interpreter of the folder.
+    let names = folder.join(NAMES);
+    let owner = names.symlink_metadata().ok().filter(|status| status.is_dir())?.uid();
+    let (link, target) = (names.join(&own), Path::new("..").join(name));
+    let is_it = || fs::read_link(&link).is_ok_and(|led| led == target);
+    if !is_it() && owner == rustix::process::geteuid().as_raw() {
+        // Fails where the name leads to another interpreter of the folder.
         let _ = symlink(&target, &link);
-        if !is_it(&link) {
-            return interpreter;
-        }
     }
-    link
+    is_it().then_some(link)
 }
 
 fn c_string(path: &Path) -> Option<CString> {

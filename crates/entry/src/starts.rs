@@ -73,7 +73,7 @@ impl Starts {
         let name = self.path.with_extension("handed");
         let name = name.file_name().unwrap_or_default();
         let open = |flags| {
-            let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
             openat(self.folder.as_fd(), name, flags, Mode::RUSR | Mode::WUSR).map(File::from)
         };
         let mut told = Vec::new();

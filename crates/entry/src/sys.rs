@@ -23,9 +23,10 @@ impl Start {
         })
     }
 
-    /// Executes another program with the environment and the words of this start, and others before them. Returns only if that fails.
-    pub fn execute(&self, program: &CStr, before: &[CString]) -> io::Error {
-        let words = before.iter().map(|word| word.as_ptr()).chain(self.argv.iter().copied());
+    /// Executes another program with the environment and the words of this start but for the first few, and others before them. Returns only
+    /// if that fails.
+    pub fn execute(&self, program: &CStr, before: &[CString], without: usize) -> io::Error {
+        let words = before.iter().map(|word| word.as_ptr()).chain(self.argv.iter().skip(without).copied());
         let argv: Vec<*const c_char> = words.chain([std::ptr::null()]).collect();
         // SAFETY: both lists end with a null pointer, and all else in them is text that ends with a NUL: that of `before`, and the kernel's.
         unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), self.environment) };

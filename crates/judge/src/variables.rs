@@ -74,6 +74,8 @@ const TABLE: &[(&str, Rule)] = {
         // Python. Each thaw may renew some of them (renewals.rs). The virtual environment follows from the interpreter,
         // not from activation.
         ("PYTHON*", Python),
+        // Names the interpreter in its place, from 3.11 on (Modules/getpath.py).
+        ("__PYVENV_LAUNCHER__", Python),
         ("VIRTUAL_ENV", WhenRead),
         ("CONDA_PREFIX", WhenRead),
         ("CONDA_DEFAULT_ENV", WhenRead),

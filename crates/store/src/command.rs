@@ -79,7 +79,8 @@ impl Command {
             Some(main) if runs_site(main.options()) => BootArchive::Python,
             _ => BootArchive::None,
         };
-        let command = main.and_then(|main| split(words, &program, interpreter, language, main, search_path));
+        let executed = resolved.executed;
+        let command = main.and_then(|main| split(words, &program, &executed, interpreter, language, main, search_path));
         let is_shim = resolved.shim.is_some();
         Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
@@ -93,10 +94,12 @@ impl Command {
     }
 }
 
-/// `words`: the command line; `program`: the file that its first word leads to; `main`: what `interpreter` runs in the end.
+/// `words`: the command line; `program`: the file that its first word leads to; `executed`: the file that names the process; `main`: what
+/// `interpreter` runs in the end.
 fn split(
     words: &[OsString],
     program: &Path,
+    executed: &Path,
     interpreter: PathBuf,
     language: Language,
     main: Main,
@@ -132,6 +135,11 @@ fn split(
     let mut identity: Vec<OsString> = vec![interpreter.into_os_string()];
     identity.extend_from_slice(main.options());
     identity.push(file.clone().into_os_string());
+    // Each spelling of a script is another program: it is what the program finds in its words, and what names the process.
+    if main.script.is_some() {
+        identity.push(main.rest()[0].clone());
+        identity.extend(executed.file_name().map(OsStr::to_owned));
+    }
     if let Some(module) = module {
         let top = module.split('.').next().unwrap_or_default().to_owned();
         if Path::new(&top).exists() || Path::new(&(top.clone() + ".py")).exists() {

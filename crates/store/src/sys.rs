@@ -128,7 +128,8 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
         strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect();
     // SAFETY: this process has one thread. What runs in the children makes system calls only, on what was prepared before.
     unsafe {
-        let child = libc::fork();
+        // As fork(2), but no SIGCHLD says that it has ended: one would stay pending for the program that this process becomes.
+        let child = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
         if child == 0 {
             libc::setsid();
             if libc::fork() == 0 {
@@ -143,7 +144,7 @@ pub fn leave_behind(program: &Path, argv: &[OsString]) {
             libc::_exit(0);
         }
         if child > 0 {
-            while libc::waitpid(child, std::ptr::null_mut(), 0) == -1
+            while libc::waitpid(child, std::ptr::null_mut(), libc::__WALL) == -1
                 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
             {}
         }

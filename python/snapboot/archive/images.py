@@ -102,21 +102,21 @@ def is_found(name, executable):
     return False
 
 
-def read(path, folder=None):
-    """Returns what a file holds. folder: a descriptor, where the path is a name in it."""
-    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOFOLLOW, dir_fd=folder)
+def read(path, folder=None, most=1 << 30, flags=posix.O_NOFOLLOW):
+    """Returns what a file holds, or its first bytes. folder: a descriptor, where the path is a name in it."""
+    descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK | flags, dir_fd=folder)
     try:
-        parts = []
-        while part := posix.read(descriptor, 1 << 16):
-            parts.append(part)
-        return b"".join(parts)
+        text = b""
+        while len(text) < most and (part := posix.read(descriptor, min(most, 1 << 16))):
+            text += part
+        return text[:most]
     finally:
         posix.close(descriptor)
 
 
 def append(name, folder, text, flags=0):
     """Appends to a file of a folder, given by its descriptor; a missing one is made. Returns the file's size."""
-    flags |= posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW
+    flags |= posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOFOLLOW | posix.O_NONBLOCK
     descriptor = posix.open(name, flags, 0o600, dir_fd=folder)
     try:
         posix.write(descriptor, text)
@@ -200,6 +200,19 @@ def was_handed_over(name, folder):
     return False
 
 
+def executed_script(interpreter, words):
+    """Returns the place in the words of the script that the kernel has executed, which then names the process: it is behind one word at most.
+    None where a shell or another program has executed the interpreter. interpreter: how the first line names it, bytes as the words."""
+    comm = read(b"/proc/self/comm")[:-1]
+    for place in (0, 1):
+        script = words[place] if place < len(words) else b""
+        if comm and script.rpartition(b"/")[2][:15] == comm:
+            line = read(script, most=256, flags=0).partition(b"\n")[0]
+            if line.startswith(b"#!") and line[2:].split(None, 1)[:1] == [interpreter] and line[2:].strip().split(None, 1)[1:] == words[:place]:
+                return place
+    return None
+
+
 def hand_over(snapboot, own):
     """Executes `snapboot run` with this start, where that is due. Otherwise returns what counts this start, to be called once it has
     imported more than a few modules; None if it can have no image. snapboot: its path; own: the folder of Snapboot's modules, whose
@@ -225,11 +238,13 @@ def hand_over(snapboot, own):
     # What was set since, such as LC_CTYPE by Python itself, is set again by whoever did that.
     pairs = (entry.partition(b"=") for entry in read(b"/proc/self/environ").split(b"\0") if entry)
     given = {name: value for name, _, value in pairs}
+    script = executed_script(name, words)
+    command = [name, *words] if script is None else words[script:]
     # Raises ValueError in an interpreter inside of a running program: that must not be replaced.
     signal = sys.modules["_signal"].signal
     before = {number: signal(number, DEFAULT) for number in (SIGPIPE, SIGXFSZ)}
     try:
-        posix.execve(snapboot, [snapboot, b"run", b"--starts", place + b"/" + number, b"--", name, *words], given)
+        posix.execve(snapboot, [snapboot, b"run", b"--starts", place + b"/" + number, b"--", *command], given)
     finally:
         for number, handler in before.items():
             signal(number, handler)

@@ -4,7 +4,7 @@ import posix
 import sys
 
 from . import process
-from .channel import ENVIRONMENT, call
+from .channel import ENVIRONMENT, call, fields
 from .copies import Copies
 from .request import read_file
 
@@ -46,6 +46,7 @@ class Environment:
         if sys.flags.interactive:
             self._forget_editor()
         self._booted_with = dict(posix.environ)
+        self._leave_changes_of_site()
         # The interpreter itself sets this one when it replaces the locale C (PEP 538). settings.py renews it.
         text = posix.environ.get(LOCALE)
         self.coerced = text if text and LOCALE + b"=" + text not in process.started_with()[1] else None
@@ -53,6 +54,24 @@ class Environment:
         self.was_read = False
         self.python_path = None  # of the start, before the program's own changes
         self.explained = None  # the file to which this start writes its timings: see explained.py
+
+    def _leave_changes_of_site(self):
+        """Takes what start-up files of `site` have changed before this module was there for the program's own changes."""
+        started = {name: value for name, _, value in (entry.partition(b"=") for entry in reversed(process.started_with()[1]))}
+        try:
+            entries = read_file(self.own[b"SNAPBOOT_FREEZE_DIR"] + b"/site").split(b"\0")
+        except FileNotFoundError:
+            return  # in tests without the command
+        for key, _, value in (entry.partition(b"=") for entry in entries):
+            if key == b"site_variable":
+                self._booted_with.pop(value, None)
+                if value in started:
+                    self._booted_with[value] = started[value]
+            elif key == b"event":
+                # A variable that was removed has been looked up, and this boot began with it for that reason.
+                _, _, name, *_ = fields(value)
+                if name in started and name not in posix.environ:
+                    self._booted_with[name] = started[name]
 
     def _forget_editor(self):
         """Removes the entry that kept an interactive interpreter from loading its line editor (see boot.rs of the command)."""

@@ -2,8 +2,8 @@
 what differs in each start.
 
 Before any front end, `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It runs here once
-more, in a process that is thrown away. Its reads, and the modules that it looked for, are written to the file `site` of the control
-directory. The argument is the kind of main part, as in the request.
+more, in a process that is thrown away. Its reads, the modules that it looked for, and the names of the variables that it sets or removes
+(`site_variable`, for environment.py), are written to the file `site` of the control directory. The argument is the kind of main part, as in the request.
 """
 
 import posix
@@ -34,6 +34,7 @@ class _Request:
     """What Early asks of a request."""
 
     main = sys.argv.pop()
+    at = ()
 
 
 class _NoRecipes:
@@ -50,6 +51,7 @@ import os  # noqa: E402, F401
 
 _reads = _load("reads").Reads(_directory, lambda name, value: None)
 _early = _load("early").Early(_reads, _Request, _NoRecipes)
+_before = dict(os.environ._data)
 try:
     import site
 
@@ -59,4 +61,8 @@ finally:
     for _, name, _ in _early.parts:
         _reads.early("a part of sys.%s" % name, None)
     _reads.stop(_report, _early.read_umask())
+    _after = os.environ._data
+    for _name in {*_before, *_after}:
+        if _before.get(_name) != _after.get(_name):
+            _report.add("site_variable", _name)
     _report.write(_directory, "site")

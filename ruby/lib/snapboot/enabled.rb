@@ -38,7 +38,7 @@ class HandOver
     folder = File.join(place, ".starts")
     make(folder)
     starts = "#{folder}/#{number("#{@executable}\0#{program}")}"
-    execute(starts, name, words) if due?(starts) && !handed_over?("#{starts}.handed")
+    execute(starts, command(name, words)) if due?(starts) && !handed_over?("#{starts}.handed")
   end
 
   private
@@ -135,14 +135,28 @@ class HandOver
     end
   end
 
+  # Returns the command line: without the interpreter, where the kernel has executed the script itself, which then names the
+  # process. Before the script is one word at most then.
+  def command(name, words)
+    comm = File.binread("/proc/self/comm").chomp
+    place = [0, 1].find do |index|
+      script = words[index]
+      next unless script && File.basename(script).b[0, 15] == comm && File.file?(script)
+
+      line = File.binread(script, 256).lines.first.to_s
+      line.start_with?("#!") && line[2..].strip.split(/\s+/, 2) == [name, *words[0...index]]
+    end
+    place ? words.drop(place) : [name, *words]
+  end
+
   # Never returns, unless the command is gone: then it raises SystemCallError.
-  def execute(starts, name, words)
+  def execute(starts, command)
     given = {}
     File.binread("/proc/self/environ").split("\0").each do |entry|
       variable, equals, value = entry.partition("=")
       given[variable] = value unless variable.empty? || equals.empty?
     end
-    exec(given, [@snapboot, @snapboot], "run", "--starts", starts, "--", name, *words, unsetenv_others: true)
+    exec(given, [@snapboot, @snapboot], "run", "--starts", starts, "--", *command, unsetenv_others: true)
   end
 end
 

@@ -2,94 +2,184 @@
 //! waits in the folder `.snapboot`, see crates/entry.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read};
-use std::os::unix::fs::symlink;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use entry::command_line::COMM;
 use entry::{is_entry, COMMAND, FOLDER, NAMES, START};
 use failure::{Failure, Result};
 use image_file::kind::Kind;
 use installation::Installation;
 
-use super::own_program;
+use super::{drafts, own_program};
 
-/// The entry itself, in its folder.
+/// The entry itself, in its folder. Its other names are those of the interpreter.
 const ENTRY: &str = "entry";
+
+/// An environment with its folders.
+struct Place {
+    environment: PathBuf,
+    bin: PathBuf,
+    kept: PathBuf,
+}
 
 /// Puts the entry into the place of each name of an environment's interpreter. Returns their paths: none where they are no links, as in an
 /// environment of copies, or lead to something else than an interpreter.
 pub fn put(environment: &Path) -> Result<Vec<PathBuf>> {
-    let bin = environment.join("bin");
-    let failed = |error: io::Error| Failure::io("put the entry into", &bin, &error);
-    let found: Option<Vec<OsString>> = names_in(&bin)
-        .map_err(failed)?
-        .into_iter()
-        .map(|name| is_replaceable(&bin.join(&name)).then_some(name))
-        .collect();
-    let Some(names) = found.filter(|names| !names.is_empty() && environment.join("pyvenv.cfg").is_file()) else {
-        return Ok(Vec::new());
-    };
-    let (command, entry, folder) = (own_program()?, Installation::find()?.entry()?, environment.join(FOLDER));
-    let put_all = || {
-        fs::create_dir_all(folder.join(NAMES))?;
-        replace(&folder.join(COMMAND), |draft| symlink(command, draft))?;
-        replace(&folder.join(ENTRY), |draft| fs::copy(entry, draft).map(drop))?;
-        // One may lead to another.
-        for name in names.iter().filter(|name| bin.join(name).is_symlink()) {
-            replace(&folder.join(name), |draft| keep(&bin.join(name), draft))?;
-        }
-        for name in &names {
-            replace(&bin.join(name), |draft| fs::hard_link(folder.join(ENTRY), draft))?;
-        }
-        Ok(())
-    };
-    put_all().map_err(failed)?;
-    Ok(names.iter().map(|name| bin.join(name)).collect())
+    let place = Place::of(environment);
+    let Some(names) = place.replaceable() else { return Ok(Vec::new()) };
+    let (command, entry) = (own_program()?, Installation::find()?.entry()?);
+    place.put(&names, &command, &entry).map_err(|error| place.failure("put the entry into", &error))?;
+    Ok(names.iter().map(|name| place.bin.join(name)).collect())
 }
 
 /// Puts back what was there. Returns its paths.
 pub fn take_back(environment: &Path) -> Result<Vec<PathBuf>> {
-    let (bin, folder) = (environment.join("bin"), environment.join(FOLDER));
-    let take_all = || {
-        let mut back = Vec::new();
-        for name in names_in(&folder)? {
-            let (kept, path) = (folder.join(&name), bin.join(&name));
-            // Somebody has put another interpreter there since.
-            if !begins_as_entry(&path) {
-                fs::remove_file(kept)?;
-                continue;
+    let place = Place::of(environment);
+    place.take_back().map_err(|error| place.failure("put back what was in", &error))
+}
+
+impl Place {
+    fn of(environment: &Path) -> Place {
+        let environment = environment.to_owned();
+        Place { bin: environment.join("bin"), kept: environment.join(FOLDER), environment }
+    }
+
+    fn failure(&self, what: &str, error: &io::Error) -> Failure {
+        Failure::failed(format!(
+            "cannot {what} {}: {}. Whoever may change the environment can do it: its owner, where it is not mounted read-only.",
+            self.bin.display(),
+            failure::reason(error)
+        ))
+    }
+
+    /// The interpreter's names that an entry can take; None where it cannot take all.
+    fn replaceable(&self) -> Option<Vec<OsString>> {
+        // An entry finds its folder beside the one in which it is.
+        let is_in_place =
+            fs::canonicalize(&self.bin).ok()?.parent() == fs::canonicalize(&self.environment).ok().as_deref();
+        let names = names_in(&self.bin);
+        (is_in_place
+            && self.environment.join("pyvenv.cfg").is_file()
+            && !names.is_empty()
+            && names.iter().all(|name| is_replaceable(&self.bin.join(name))))
+        .then_some(names)
+    }
+
+    fn put(&self, names: &[OsString], command: &Path, entry: &Path) -> io::Result<()> {
+        let (bin, kept) = (&self.bin, &self.kept);
+        // Whoever may start the interpreter may start the entry, whatever the umask.
+        let mode = bin.metadata()?.permissions();
+        for folder in [kept, &kept.join(NAMES)] {
+            fs::create_dir_all(folder)?;
+            fs::set_permissions(folder, mode.clone())?;
+        }
+        drafts::remove_old(kept);
+        self.replace(&kept.join(COMMAND), |draft| symlink(command, draft))?;
+        self.replace(&kept.join(ENTRY), |draft| {
+            fs::copy(entry, draft)?;
+            fs::set_permissions(draft, Permissions::from_mode(0o755))
+        })?;
+        // One may lead to another.
+        for name in names {
+            self.keep(name)?;
+        }
+        for name in names {
+            self.replace(&bin.join(name), |draft| fs::hard_link(kept.join(ENTRY), draft))?;
+        }
+        self.name_scripts(&names[0]);
+        Ok(())
+    }
+
+    /// Keeps what is at a name of the interpreter, with its times where it is a link. An entry whose link was lost has one to the interpreter
+    /// that the environment was made from.
+    fn keep(&self, name: &OsStr) -> io::Result<()> {
+        let (path, kept) = (self.bin.join(name), self.kept.join(name));
+        if path.is_symlink() {
+            return self.replace(&kept, |draft| {
+                fs::hard_link(&path, draft).or_else(|_| symlink(fs::read_link(&path)?, draft))
+            });
+        }
+        if kept.is_file() {
+            return Ok(());
+        }
+        let home = entry::home(&self.environment).unwrap_or_default();
+        let named = [name, OsStr::new("python3"), OsStr::new("python")].map(|name| home.join(name));
+        match named.iter().find(|path| path.is_file()) {
+            Some(interpreter) => self.replace(&kept, |draft| symlink(interpreter, draft)),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// Gives the interpreter the names of the scripts in `bin`, so that ordinary starts of them keep these where nobody may write. Errors are
+    /// ignored: a start makes what it needs where it can.
+    fn name_scripts(&self, interpreter: &OsStr) {
+        let mark = [b"#!", self.bin.as_os_str().as_bytes(), b"/"].concat();
+        for script in fs::read_dir(&self.bin).into_iter().flatten().flatten() {
+            if let Some(called) = beginning(&script.path()).strip_prefix(mark.as_slice()) {
+                let called = called.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
+                let target =
+                    Path::new("..").join(if called.is_empty() { interpreter } else { OsStr::from_bytes(called) });
+                let name = script.file_name();
+                let name = OsStr::from_bytes(&name.as_bytes()[..name.len().min(COMM)]);
+                let _ = symlink(target, self.kept.join(NAMES).join(name));
             }
-            fs::rename(kept, &path)?;
-            back.push(path);
         }
-        for entry in fs::read_dir(folder.join(NAMES))?.flatten().filter(|entry| entry.path().is_symlink()) {
-            fs::remove_file(entry.path())?;
+    }
+
+    fn take_back(&self) -> io::Result<Vec<PathBuf>> {
+        let mut back = Vec::new();
+        let entry = identity(&self.kept.join(ENTRY));
+        for name in names_in(&self.bin) {
+            let path = self.bin.join(&name);
+            // `python -m venv` writes through an entry, which then is none any more.
+            let is_ours = begins_as_entry(&path) || !path.is_symlink() && entry.is_some() && identity(&path) == entry;
+            if is_ours {
+                fs::create_dir_all(&self.kept)?;
+                self.keep(&name)?;
+                fs::rename(self.kept.join(&name), &path)?;
+                back.push(path);
+            }
         }
-        for name in [COMMAND, ENTRY] {
-            let _ = fs::remove_file(folder.join(name));
+        let lost = names_in(&self.kept).into_iter().chain([COMMAND, ENTRY].map(OsString::from));
+        for path in lost.map(|name| self.kept.join(name)).chain(files_in(&self.kept.join(NAMES))) {
+            let _ = fs::remove_file(path);
         }
+        drafts::remove_old(&self.kept);
         // What somebody else has put there stays.
-        let _ = fs::remove_dir(folder.join(NAMES)).and_then(|()| fs::remove_dir(&folder));
-        Ok::<_, io::Error>(back)
-    };
-    match take_all() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        taken => taken.map_err(|error| Failure::io("put back what was in", &bin, &error)),
+        let _ = fs::remove_dir(self.kept.join(NAMES));
+        let _ = fs::remove_dir(&self.kept);
+        Ok(back)
+    }
+
+    /// Puts a file into its place at once: starts look for it at any time.
+    fn replace(&self, path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+        let draft = drafts::path(&self.kept);
+        let _ = fs::remove_file(&draft);
+        let put = make(&draft).and_then(|()| fs::rename(&draft, path));
+        // Two names of one file are not exchanged, and the draft stays (rename(2)).
+        let _ = fs::remove_file(&draft);
+        put
     }
 }
 
 /// The names of interpreters in a folder: `python`, `python3`, `python3.11`.
-fn names_in(folder: &Path) -> io::Result<Vec<OsString>> {
-    let is_name = |name: &OsStr| {
-        name.to_str()
-            .and_then(|name| name.strip_prefix("python"))
-            .is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
-    };
+fn names_in(folder: &Path) -> Vec<OsString> {
+    let is_version = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let is_name = |name: &OsString| name.to_str().and_then(|name| name.strip_prefix("python")).is_some_and(is_version);
     let mut names: Vec<OsString> =
-        fs::read_dir(folder)?.flatten().map(|entry| entry.file_name()).filter(|name| is_name(name)).collect();
+        files_in(folder).filter_map(|path| path.file_name().map(OsStr::to_owned)).filter(is_name).collect();
     names.sort();
-    Ok(names)
+    names
+}
+
+/// The files and links in a folder.
+fn files_in(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_symlink() || !path.is_dir())
 }
 
 /// Whether a file is an entry, or a link that can lead to the same interpreter from another folder.
@@ -103,23 +193,19 @@ fn is_replaceable(path: &Path) -> bool {
 }
 
 fn begins_as_entry(path: &Path) -> bool {
+    is_entry(&beginning(path))
+}
+
+/// What a regular file begins with; nothing if it cannot be read.
+fn beginning(path: &Path) -> Vec<u8> {
     let mut start = Vec::new();
-    File::open(path).and_then(|file| file.take(START as u64).read_to_end(&mut start)).is_ok() && is_entry(&start)
+    if path.is_file() {
+        let _ = File::open(path).and_then(|file| file.take(START as u64).read_to_end(&mut start));
+    }
+    start
 }
 
-/// Has a link at another path as well, with its times.
-fn keep(link: &Path, draft: &Path) -> io::Result<()> {
-    fs::hard_link(link, draft).or_else(|_| symlink(fs::read_link(link)?, draft))
-}
-
-/// Puts a file into its place at once: starts look for it at any time.
-fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-    let draft = path.with_file_name(format!(".snapboot.{}", std::process::id()));
-    let _ = fs::remove_file(&draft);
-    make(&draft).and_then(|()| fs::rename(&draft, path)).inspect_err(|_| {
-        let _ = fs::remove_file(&draft);
-    })?;
-    // Two names of one file are not exchanged, and the draft stays (rename(2)).
-    let _ = fs::remove_file(&draft);
-    Ok(())
+/// What two names of one file have in common.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    path.symlink_metadata().ok().map(|status| (status.dev(), status.ino()))
 }

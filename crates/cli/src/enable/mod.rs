@@ -2,7 +2,8 @@
 //! start before anything of the program, and in a virtual environment of Python through an entry in the interpreter's place ([`entry`]). See
 //! python/snapboot/archive/images.py and ruby/lib/snapboot/enabled.rb.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
@@ -10,6 +11,7 @@ use failure::{Failure, Result};
 use crate::arguments::{Disable, Enable};
 use crate::render;
 
+mod drafts;
 mod entry;
 mod python;
 mod ruby;
@@ -37,9 +39,12 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
         let made = made_folders(&path).max(folder.ancestors().take_while(|folder| !folder.exists()).count());
         let content = if made > 0 { format!("{content}{MADE}{made}\n") } else { content };
         // Starts read it at any time, so it is never half written.
-        let draft = folder.join(format!(".snapboot.{}", std::process::id()));
+        let draft = drafts::path(folder);
+        drafts::remove_old(folder);
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&draft, &content))
+            // For all who start this interpreter, whatever the umask.
+            .and_then(|()| fs::set_permissions(&draft, Permissions::from_mode(0o644)))
             .and_then(|()| fs::rename(&draft, &path))
             .map_err(|error| Failure::io("write", &path, &error))?;
         if !arguments.verbosity.quiet {
@@ -64,6 +69,7 @@ pub fn disable(arguments: &Disable) -> Result<u8> {
     };
     for file in files {
         let made = made_folders(&file);
+        file.parent().into_iter().for_each(drafts::remove_old);
         let was_there = match fs::remove_file(&file) {
             Ok(()) => {
                 // One that somebody else uses by now is not empty, and neither are those above it.

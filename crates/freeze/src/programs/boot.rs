@@ -19,7 +19,7 @@ use judge::entries::Entries;
 use judge::environment::Environment;
 use judge::findings::Finding;
 use recorder::{Accesses, Changing, PathAccess, Recorder, State};
-use runtime::deadline::{self, kill_group, timespec, Deadline};
+use runtime::deadline::{kill_group, timespec, Deadline};
 use runtime::listener::Listener;
 use runtime::terminal::Terminal;
 use runtime::{python, Language, MainKind};
@@ -33,7 +33,7 @@ use super::Freeze;
 use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::Otherwise;
 use crate::boot_inputs::kernel_files;
-use crate::control_dir::{make_folder, ControlDir};
+use crate::control_dir::make_folder;
 use crate::fault::{self, Point};
 use crate::outcome::{self, Stop};
 use crate::profile::Profile;
@@ -45,8 +45,6 @@ use crate::start_reports;
 const MOST_FILES: usize = 1500;
 /// How often the size of the growing image is reported.
 const TICK: Duration = Duration::from_millis(100);
-/// Time limit for `site` to read its files.
-const SITE_LIMIT: Duration = Duration::from_secs(20);
 /// The first descriptor that callers pass to an image; the runtime's own must get higher numbers.
 const FIRST_PASSED: i32 = 3;
 const LAST_PASSED: i32 = 99;
@@ -414,32 +412,6 @@ fn listened(places: &[String]) -> Failure {
          freeze it right before its main part (--no-recipe).",
         places.join(" or ")
     ))
-}
-
-/// Writes the variables that a boot may get on demand to the control directory.
-pub fn leave_on_demand(environment: &Environment, dir: &ControlDir) -> Result<()> {
-    let (entries, index) = environment.on_demand();
-    dir.write("environment", entries.to_bytes())?;
-    dir.write("on_demand", index.to_bytes())
-}
-
-/// As [`leave_on_demand`], and finds out in DIR/site what CPython's `site` reads, which runs before the front end: the
-/// boot must see that from its start. Returns its environment. If the runtime fails, its boot will report why.
-pub fn early_reads(freeze: &Freeze<'_>, environment: Environment) -> Result<Environment> {
-    let Freeze { request, program, dir, .. } = *freeze;
-    leave_on_demand(&environment, dir)?;
-    if program.runtime.language != Language::Python {
-        return Ok(environment);
-    }
-    let (runtime, main) = (&program.runtime.program, &program.main);
-    let mut command = Command::new(runtime);
-    command.arg0(&main.argv[0]).args(main.options()).arg("-S").arg(request.installation.python_site()?);
-    command.arg(main.kind.word());
-    command.env_clear().envs(environment.seen().iter().cloned()).env("SNAPBOOT_FREEZE_DIR", dir.path());
-    deadline::run(&mut command, SITE_LIMIT).map_err(|error| Failure::io("start", runtime, &error))?;
-    let environment = environment.with_seen_early(&Entries::read(&dir.file("site")).unwrap_or_default());
-    leave_on_demand(&environment, dir)?;
-    Ok(environment)
 }
 
 /// Hides Python's line editor, which in interactive mode queries the terminal of this boot: the folder `editor`, first

@@ -18,7 +18,8 @@ use judge::findings::Finding;
 use judge::secrets::Form;
 use judge::source_locations::reader;
 
-use super::boot::{leave_on_demand, BootRequest, Watch};
+use super::boot::{BootRequest, Watch};
+use super::site_reads::leave_on_demand;
 use crate::boot::Report;
 use crate::control_dir::ControlDir;
 use crate::outcome::{Result, Stop};

@@ -23,7 +23,8 @@ use judge::variables::always_compared;
 use recorder::{Accesses, PathAccess};
 use runtime::{python, Language};
 
-use super::boot::{leave_on_demand, BootRequest, Ended, Running, Watch};
+use super::boot::{BootRequest, Ended, Running, Watch};
+use super::site_reads::leave_on_demand;
 use super::Freeze;
 use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::{Elsewhere, Otherwise, PathVariable};
