@@ -76,7 +76,8 @@ def test_changes_of_the_environment_are_made_in_each_start(tmp_path):
     command, env = [str(venv / "bin/python"), "-c", code], support.environment(REMOVED="x", SOME="y")
     image = support.frozen(tmp_path / "app.img", command, env=env)
     shown = {}
-    for name, more in {"same": {}, "other": {"OTHER": "1"}, "set": {"SET": "3"}, "some": {"SOME": "z"}, "default": {"DEFAULT": "4"}}.items():
+    starts = {"same": {}, "other": {"OTHER": "1"}, "set": {"SET": "3"}, "some": {"SOME": "z"}, "default": {"DEFAULT": "4"}}
+    for name, more in starts.items():
         started, ordinary = (support.run(argv, env={**env, **more}) for argv in ([image], command))
         assert sorted(variables(started.out)) == sorted(variables(ordinary.out)), name
         shown[name] = started.fell_back

@@ -1,5 +1,5 @@
-"""The entry that `snapboot enable` puts in the place of a virtual environment's interpreter: programs and tools see the interpreter that was
-there, starts with an image do without one, and `snapboot disable` leaves the environment as it was."""
+"""The entry that `snapboot enable` puts in the place of a virtual environment's interpreter: programs and tools see the interpreter that
+was there, starts with an image do without one, and `snapboot disable` leaves the environment as it was."""
 
 import json
 import os
@@ -198,7 +198,8 @@ def test_other_users_start_it_whatever_the_umask(told):
         told.switch("enable")
     finally:
         os.umask(umask)
-    modes = [path.stat().st_mode & 0o777 for path in (told.bin.parent / ".snapboot", told.bin.parent / ".snapboot/names", told.bin / "python")]
+    kept = told.bin.parent / ".snapboot"
+    modes = [path.stat().st_mode & 0o777 for path in (kept, kept / "names", told.bin / "python")]
     (file,) = told.bin.parent.glob("lib/*/site-packages/*snapboot.pth")
     assert modes == [told.bin.stat().st_mode & 0o777] * 2 + [0o755] and file.stat().st_mode & 0o777 == 0o644
 
@@ -289,7 +290,8 @@ def test_a_process_is_named_after_the_script(tmp_path):
         done = support.run(words, env={**environment.env, **variables}, cwd=tmp_path, log=False)
         return done.status, done.out, done.err
 
-    ways = [[str(script)], ["./a rather long name"], [str(link)], [str(environment.interpreter), str(script)], [str(environment.interpreter), script.name]]
+    python = str(environment.interpreter)
+    ways = [[str(script)], ["./a rather long name"], [str(link)], [python, str(script)], [python, script.name]]
     for words in ways:
         ordinary, before = told_by(words, SNAPBOOT="off"), environment.thawed()
         for _ in range(2):

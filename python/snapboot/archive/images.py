@@ -4,8 +4,8 @@ The file of `snapboot enable` runs this while `site` is at work, before anything
 its own command line and the environment that the kernel gave it. That thaws the image, or has one made and starts the program the ordinary
 way; then this runs once more in the same process, and lets it go on.
 
-The entry in the place of the environment's interpreter (crates/entry) does the same without a Python, where the program has an image. What it
-is not certain of comes here.
+The entry in the place of the environment's interpreter (crates/entry) does the same without a Python, where the program has an image. What
+it is not certain of comes here.
 
 In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image
 that has imported more than a few modules, NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that
@@ -201,14 +201,14 @@ def was_handed_over(name, folder):
 
 
 def executed_script(interpreter, words):
-    """Returns the place in the words of the script that the kernel has executed, which then names the process: it is behind one word at most.
-    None where a shell or another program has executed the interpreter. interpreter: how the first line names it, bytes as the words."""
+    """Returns the place in the words of the script that the kernel has executed, which then names the process: it is behind one word at
+    most. None where a shell or another program has executed the interpreter. interpreter: how the first line names it, bytes as the words."""
     comm = read(b"/proc/self/comm")[:-1]
     for place in (0, 1):
         script = words[place] if place < len(words) else b""
         if comm and script.rpartition(b"/")[2][:15] == comm:
             line = read(script, most=256, flags=0).partition(b"\n")[0]
-            if line.startswith(b"#!") and line[2:].split(None, 1)[:1] == [interpreter] and line[2:].strip().split(None, 1)[1:] == words[:place]:
+            if line.startswith(b"#!") and line[2:].strip().split(None, 1) == [interpreter, *words[:place]]:
                 return place
     return None
 

@@ -3,7 +3,8 @@ what differs in each start.
 
 Before any front end, `site` runs code that is not the interpreter's: lines of .pth files, sitecustomize, usercustomize. It runs here once
 more, in a process that is thrown away. Its reads, the modules that it looked for, and the names of the variables that it sets or removes
-(`site_variable`, for environment.py), are written to the file `site` of the control directory. The argument is the kind of main part, as in the request.
+(`site_variable`, for environment.py), are written to the file `site` of the control directory. The argument is the kind of main part, as in
+the request.
 """
 
 import posix

@@ -29,7 +29,7 @@ struct Place {
 /// Puts the entry into the place of each name of an environment's interpreter. Returns their paths: none where they are no links, as in an
 /// environment of copies, or lead to something else than an interpreter.
 pub fn put(environment: &Path) -> Result<Vec<PathBuf>> {
-    let place = Place::of(environment);
+    let place = Place::in_environment(environment);
     let Some(names) = place.replaceable() else { return Ok(Vec::new()) };
     let (command, entry) = (own_program()?, Installation::find()?.entry()?);
     place.put(&names, &command, &entry).map_err(|error| place.failure("put the entry into", &error))?;
@@ -38,12 +38,12 @@ pub fn put(environment: &Path) -> Result<Vec<PathBuf>> {
 
 /// Puts back what was there. Returns its paths.
 pub fn take_back(environment: &Path) -> Result<Vec<PathBuf>> {
-    let place = Place::of(environment);
+    let place = Place::in_environment(environment);
     place.take_back().map_err(|error| place.failure("put back what was in", &error))
 }
 
 impl Place {
-    fn of(environment: &Path) -> Place {
+    fn in_environment(environment: &Path) -> Place {
         let environment = environment.to_owned();
         Place { bin: environment.join("bin"), kept: environment.join(FOLDER), environment }
     }

@@ -9,8 +9,8 @@ use judge::environment_inputs::{locale_of, EnvironmentInputs};
 use judge::reads::{OtherValue, Reads};
 
 use super::boot::{BootRequest, Running, Watch};
-use super::site_reads::leave_on_demand;
 use super::other_start::{begin_otherwise, compared, find_noise_of_order};
+use super::site_reads::leave_on_demand;
 use super::Freeze;
 use crate::boot::{Boot, Report};
 use crate::boot_inputs::elsewhere::Otherwise;

@@ -49,8 +49,8 @@ pub use image_boot::{boot, check_quiet};
 pub use last_look::{run as run_traced, SUBCOMMAND as TRACED};
 pub use other_start::compare_starts;
 pub use rehearse::rehearse;
-pub use site_reads::early_reads;
 pub use resolve::resolve;
+pub use site_reads::early_reads;
 pub use training::{run_from, train};
 pub use watched::{run as run_watched, trial as watch_trial, SUBCOMMAND as WATCHED};
 

@@ -157,8 +157,8 @@ def switch_on_here(snapboot):
 
 
 def name_base():
-    """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there, which
-    are in another folder now."""
+    """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there,
+    which are in another folder now."""
     real = sys.modules["os"].path.realpath
     bin, _, name = real(sys.executable).rpartition("/")
     kept = bin.rpartition("/")[0] + "/.snapboot/" + name
