@@ -202,7 +202,7 @@ def was_handed_over(name, folder):
 
 def executed_script(interpreter, words):
     """Returns the place in the words of the script that the kernel has executed, which then names the process: it is behind one word at
-    most. None where a shell or another program has executed the interpreter. interpreter: how the first line names it, bytes as the words."""
+    most. None where a shell or another program has executed the interpreter. interpreter: how the first line names it. All are bytes."""
     comm = read(b"/proc/self/comm")[:-1]
     for place in (0, 1):
         script = words[place] if place < len(words) else b""
