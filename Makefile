@@ -47,9 +47,10 @@ SHELL := /bin/bash
 static := $(if $(findstring /,$(shell cc -print-file-name=libc.a)),-C target-feature=+crt-static -C relocation-model=static)
 
 build: toolchain
-	$(CARGO) build --release --workspace --exclude snapboot-cli --exclude snapboot-entry
+	$(CARGO) build --release --workspace --exclude snapboot-cli --exclude snapboot-entry --exclude snapboot-remote
 	$(CARGO) rustc --release --package snapboot-cli --bin snapboot -- $(static)
 	$(CARGO) rustc --release --package snapboot-entry --bin snapboot-entry -- $(static) -C strip=symbols
+	$(CARGO) rustc --release --package snapboot-remote --bin snapboot-remote -- $(static) -C strip=symbols
 
 toolchain:
 	@tools/toolchain.sh $(CARGO) $(PYTHON)
@@ -148,7 +149,7 @@ install: build install-built
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/snapboot
-	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/snapboot-entry $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
+	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/snapboot-entry $(BUILT)/snapboot-remote $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
 	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	target/release/snapboot manual $(share)/man/man1
 	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot

@@ -26,6 +26,7 @@ mod location;
 mod no_image_reason;
 mod put_off;
 mod put_off_reason;
+pub mod remote;
 mod shims;
 mod sys;
 mod time_saved;

@@ -1,0 +1,286 @@
+"""Images that machines share: one makes an image and gives it to the remote store, others take it. Whatever is wrong there, a start is the
+ordinary one, and the machine makes an image of its own."""
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import threading
+
+import pytest
+from common import support
+from common.languages import PYTHON, both
+
+from store.stores import Store, is_thawed
+
+HEADS = 8192 + 16384  # where the area ends that names the store
+SOURCE = {"python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:])\n", "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV}"\n'}
+PART = {"python": "VALUE = 1\n", "ruby": "VALUE = 1\n"}
+
+
+class Fleet:
+    """Machines that have the same files at the same paths, and a remote store. top: holds all of it."""
+
+    def __init__(self, top, language):
+        self.top, self.remote = top, top / "remote"
+        self.files = top / "files"
+        self.files.mkdir()
+        self.script = self.files / ("show" + language.ending)
+        self.part = self.files / ("part" + language.ending)
+        self.script.write_text(SOURCE[language.name])
+        self.part.write_text(PART[language.name])
+        self.words = [language.program, self.script]
+        self.keys = {"SNAPBOOT_REMOTE_SECRET_KEY": str(top / "key"), "SNAPBOOT_REMOTE_KEYS": str(top / "key.pub")}
+        self.remote.mkdir()
+        assert support.run([support.SNAPBOOT, "remote", "key", top / "key"]).status == 0
+
+    def machine(self, name, url=None, **variables):
+        """A machine of that name, with an empty store."""
+        folder = self.top / name
+        folder.mkdir()
+        return Store(folder, SNAPBOOT_REMOTE=url or f"file://{self.remote}", **{**self.keys, **variables})
+
+    def start(self, machine):
+        return machine.run(*self.words, "a", cwd=self.files)
+
+    def pull(self, machine):
+        return machine.snapboot("remote", "pull", "--", *self.words, cwd=self.files, log=False)
+
+    def objects(self, kind):
+        """The paths of all chunks or images (manifests) in the remote store."""
+        return sorted(path for path in (self.remote / "v1" / kind).rglob("*") if path.is_file())
+
+
+def made(machine):
+    """The paths of a machine's images. There is nothing half of one beside them."""
+    folder, = (machine.place / "cache").glob("show*")
+    assert not [path for path in folder.iterdir() if path.name.startswith(".") and ".img." in path.name]
+    return sorted(folder.glob("*.img"))
+
+
+def said(machine):
+    """What was said last about an image on its way."""
+    file, = (machine.place / "cache").glob("show*/remote.json")
+    return json.loads(file.read_text())
+
+
+@both
+def test_a_second_machine_takes_the_image_of_the_first(tmp_path, language):
+    fleet = Fleet(tmp_path, language)
+    one = fleet.machine("one")
+    first = fleet.start(one)
+    one.wait()
+    assert fleet.objects("images") and said(one) == {"about": "push", "text": ""}, said(one)
+
+    other = fleet.machine("other")
+    ordinary = fleet.start(other)
+    assert ordinary.fell_back and ordinary.out == first.out, ordinary
+    other.wait()
+    assert said(other)["about"] == "fetch" and said(other)["text"].startswith("the image was pulled"), said(other)
+    (own,), (taken,) = made(one), made(other)
+    assert own.read_bytes()[HEADS:] == taken.read_bytes()[HEADS:] and taken.stat().st_mode & 0o777 == 0o700
+    again = fleet.start(other)
+    assert is_thawed(again) and again.out == first.out, again
+    # Its heads name the store that it is in.
+    assert os.fsencode(taken) in taken.read_bytes()[:HEADS] and os.fsencode(own) not in taken.read_bytes()[:HEADS]
+    assert other.snapboot("verify", taken, log=False).status == 0
+
+    fleet.script.write_text(SOURCE[language.name] + language.show + "\n")
+    before = fleet.objects("images")
+    edited = fleet.start(other)
+    assert edited.fell_back and edited.out == first.out + "1\n", edited
+    other.wait()
+    assert len(fleet.objects("images")) > len(before), said(other)
+
+
+@pytest.fixture(scope="module")
+def pushed(tmp_path_factory):
+    """A fleet of which one machine has pushed an image."""
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), PYTHON)
+    one = fleet.machine("one")
+    fleet.start(one)
+    one.wait()
+    assert len(fleet.objects("images")) == 1, said(one)
+    shutil.copytree(fleet.remote, fleet.top / "whole")
+    return fleet
+
+
+@pytest.fixture
+def fleet(pushed):
+    """The same; what a test does to the remote store and its machine is undone."""
+    yield pushed
+    shutil.rmtree(pushed.remote)
+    shutil.copytree(pushed.top / "whole", pushed.remote)
+    shutil.rmtree(pushed.top / "other", ignore_errors=True)
+
+
+def test_a_pull_takes_the_image_and_no_other_inputs(fleet):
+    other = fleet.machine("other")
+    pulled = fleet.pull(other)
+    assert pulled.status == 0 and pulled.out.startswith("the image was pulled"), pulled
+    assert is_thawed(fleet.start(other))
+    shutil.rmtree(fleet.top / "other")
+
+    other, before = fleet.machine("other"), fleet.part.read_text()
+    fleet.part.write_text("VALUE = 9\n")
+    refused = fleet.pull(other)
+    fleet.part.write_text(before)
+    assert refused.status == 1 and f"no image fits; of the newest differs: {fleet.part}" in refused.out, refused
+    assert not made(other)
+
+
+def test_times_do_not_count_and_content_does_whatever_the_times_are(fleet):
+    other, before = fleet.machine("other"), fleet.part.stat()
+    content = fleet.part.read_text()
+    fleet.part.write_text(content.replace("1", "2"))
+    os.utime(fleet.part, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert fleet.pull(other).status == 1 and not made(other)
+    fleet.part.write_text(content)
+    assert fleet.pull(other).status == 0 and made(other)
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def largest(paths):
+    return max(paths, key=lambda path: path.stat().st_size)
+
+
+DAMAGES = {
+    "a chunk that was changed": (lambda fleet: flip(largest(fleet.objects("chunks"))), "it was damaged or exchanged"),
+    "a chunk that was cut off": (lambda fleet: os.truncate(largest(fleet.objects("chunks")), 100), "it was damaged or exchanged"),
+    "a chunk in the place of another": (lambda fleet: shutil.copy(*fleet.objects("chunks")[:2]), "it was damaged or exchanged"),
+    "a chunk that is far too large": (lambda fleet: os.truncate(largest(fleet.objects("chunks")), 1 << 40), "larger than it should be"),
+    "a chunk that is missing": (lambda fleet: largest(fleet.objects("chunks")).unlink(), "it is not there any more"),
+    "a manifest that was changed": (lambda fleet: flip(fleet.objects("images")[0]), "or it was changed since"),
+    "a manifest that was cut off": (lambda fleet: os.truncate(fleet.objects("images")[0], 40), "damaged or of another version"),
+    "a manifest without a signature": (
+        lambda fleet: fleet.objects("images")[0].write_bytes(b"snapboot-manifest-1 unsigned\n" + fleet.objects("images")[0].read_bytes().split(b"\n", 1)[1]),
+        "it is not signed",
+    ),
+    "a manifest that is far too large": (lambda fleet: os.truncate(fleet.objects("images")[0], 1 << 40), "larger than it should be"),
+}
+
+
+@pytest.mark.fault("a remote store with damaged, cut off, missing or oversized objects, or without a signature", "nothing is taken, and the message says what is wrong")
+@pytest.mark.parametrize("damage, words", DAMAGES.values(), ids=DAMAGES)
+def test_nothing_damaged_is_taken(fleet, damage, words):
+    damage(fleet)
+    other = fleet.machine("other")
+    pulled = fleet.pull(other)
+    assert pulled.status in (1, 2) and words in pulled.err, pulled
+    assert not made(other)
+    assert other.snapboot("remote", "verify", log=False).status == 1
+
+
+def test_only_known_keys_count(fleet):
+    support.run([support.SNAPBOOT, "remote", "key", fleet.top / "foreign"])
+    other = fleet.machine("other", SNAPBOOT_REMOTE_KEYS=str(fleet.top / "foreign.pub"))
+    pulled = fleet.pull(other)
+    assert pulled.status == 2 and "none of the keys in SNAPBOOT_REMOTE_KEYS has signed it" in pulled.err and not made(other), pulled
+    other.env["SNAPBOOT_REMOTE_KEYS"] += f":{fleet.top / 'key.pub'}"
+    assert fleet.pull(other).status == 0
+
+
+def test_without_keys_a_directory_counts_if_nobody_else_can_write_there(fleet):
+    other = fleet.machine("other", SNAPBOOT_REMOTE_KEYS=None)
+    fleet.remote.chmod(0o777)
+    pulled = fleet.pull(other)
+    fleet.remote.chmod(0o755)
+    assert pulled.status == 2 and "mode 0777" in pulled.err and "names no key that could have signed it" in pulled.err, pulled
+    assert not made(other)
+    assert fleet.pull(other).status == 0
+
+
+def test_without_keys_no_bucket_counts(fleet):
+    other = fleet.machine("other", url="s3://bucket?region=x&endpoint=http://127.0.0.1:1", SNAPBOOT_REMOTE_KEYS=None)
+    pulled = fleet.pull(other)
+    assert pulled.status == 2 and "no image of s3://bucket is used" in pulled.err and "endpoint" not in pulled.err, pulled
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    """Gives every request the same answer."""
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_GET = do_PUT = do_HEAD = do_PROPFIND = do_MKCOL = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.fault("a remote store that answers 403, 404, 500 or nothing, or that cannot be reached", "no image is taken, and the message says why")
+@pytest.mark.parametrize("status, words", [(403, "403"), (404, "there is no image"), (500, "5xx"), (None, "has not answered in time"), (0, "cannot be reached")])
+def test_no_answer_matters(fleet, status, words):
+    """None: it never answers. 0: nobody listens."""
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        if status is None:
+            silent.listen()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) if status else None
+        host, port = server.server_address if server else silent.getsockname()
+        if server:
+            server.status = status
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"webdav:///?endpoint=http://{host}:{port}"
+        other = fleet.machine("other", url=url, SNAPBOOT_REMOTE_TIMEOUT="60" if status else "3")
+        pulled = fleet.pull(other)
+        if server:
+            server.shutdown()
+            server.server_close()
+    assert pulled.status == 1 and words in pulled.out + pulled.err and not made(other), pulled
+
+
+@pytest.mark.fault("a remote store that can be neither read nor written", "the machine makes its own image")
+def test_a_builder_makes_an_image_as_ever_and_says_what_was_wrong(fleet):
+    (fleet.top / "no-folder").write_text("")
+    other = fleet.machine("other", url=f"file://{fleet.top}/no-folder/remote")
+    assert fleet.start(other).fell_back
+    other.wait()
+    assert "not a directory" in said(other)["text"], said(other)
+    assert is_thawed(fleet.start(other))
+    # A start that has no image, and logs, says it.
+    image, = made(other)
+    image.unlink()
+    assert "not a directory" in fleet.start(other).err
+    other.wait()
+
+
+@pytest.mark.parametrize("mode, stays", [(0o600, True), (0o400, True), (0o644, False)])
+def test_what_was_read_of_a_private_file_stays(tmp_path, mode, stays):
+    fleet = Fleet(tmp_path, PYTHON)
+    fleet.part.chmod(mode)
+    one = fleet.machine("one")
+    fleet.start(one)
+    one.wait()
+    image, = made(one)
+    assert bool(fleet.objects("images")) == (not stays)
+    pushed = one.snapboot("remote", "push", image, log=False)
+    assert pushed.status == (2 if stays else 0), pushed
+    if stays:
+        assert f"stays on this machine: its boot has read {fleet.part}" in pushed.err and f"{mode:04o}" in pushed.err, pushed
+
+
+def test_images_are_listed_verified_and_pruned(fleet):
+    other = fleet.machine("other")
+    listed = other.snapboot("remote", "list", "--json", log=False)
+    row, = json.loads(listed.out)
+    assert (row["name"], row["usable"], row["why"]) == ("show.py", True, None), row
+    assert "show.py" in other.snapboot("remote", "list", log=False).out
+    verified = other.snapboot("remote", "verify", log=False)
+    assert verified.status == 0 and "1 images" in verified.out and "0 faults" in verified.out, verified
+    assert other.snapboot("remote", "prune", log=False).status == 0 and fleet.objects("images")
+    long_ago = 1_000_000_000
+    for path in [*fleet.objects("images"), *fleet.objects("chunks")]:
+        os.utime(path, (long_ago, long_ago))
+    pruned = other.snapboot("remote", "prune", "--age", "1d", log=False)
+    assert pruned.status == 0 and "removed 1 images" in pruned.out, pruned
+    assert not fleet.objects("images") and not fleet.objects("chunks")
