@@ -1,5 +1,5 @@
-"""The entry that `snapboot enable` puts in the place of a virtual environment's interpreter: programs and tools see the interpreter that was
-there, starts with an image do without one, and `snapboot disable` leaves the environment as it was."""
+"""The entry that `snapboot enable` puts in the place of a virtual environment's interpreter: programs and tools see the interpreter that
+was there, starts with an image do without one, and `snapboot disable` leaves the environment as it was."""
 
 import json
 import os

@@ -4,8 +4,8 @@ The file of `snapboot enable` runs this while `site` is at work, before anything
 its own command line and the environment that the kernel gave it. That thaws the image, or has one made and starts the program the ordinary
 way; then this runs once more in the same process, and lets it go on.
 
-The entry in the place of the environment's interpreter (crates/entry) does the same without a Python, where the program has an image. What it
-is not certain of comes here.
+The entry in the place of the environment's interpreter (crates/entry) does the same without a Python, where the program has an image. What
+it is not certain of comes here.
 
 In the store's cache, `.starts` has files for each program, by a number for its path: NUMBER has a byte for each start without an image
 that has imported more than a few modules, NUMBER.folder leads to the program's folder, and NUMBER.handed has a line for each process that

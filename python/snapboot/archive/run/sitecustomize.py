@@ -157,8 +157,8 @@ def switch_on_here(snapboot):
 
 
 def name_base():
-    """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there, which
-    are in another folder now."""
+    """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there,
+    which are in another folder now."""
     bin, _, name = sys.executable.rpartition("/")
     kept = bin.rpartition("/")[0] + "/.snapboot/" + name
     if sys.version_info >= (3, 11) and posix.access(kept, posix.F_OK):
