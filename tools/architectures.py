@@ -67,8 +67,8 @@ def prepare(architecture: Architecture) -> None:
 
 
 def compile_for(architecture: Architecture) -> None:
-    """Compile command, entry, launcher, freezer and the program for remote stores for another architecture than this machine's, as `make build` does for its own. Raises
-    Unavailable."""
+    """Compile command, entry, launcher, freezer and the program for remote stores for another architecture than this machine's, as
+    `make build` does for its own. Raises Unavailable."""
     prepare(architecture)
     name = architecture.target.replace("-", "_")
     variables = {

@@ -15,7 +15,10 @@ from common.languages import PYTHON, both
 from store.stores import Store, is_thawed
 
 HEADS = 8192 + 16384  # where the area ends that names the store
-SOURCE = {"python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:])\n", "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV}"\n'}
+SOURCE = {
+    "python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:])\n",
+    "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV}"\n',
+}
 PART = {"python": "VALUE = 1\n", "ruby": "VALUE = 1\n"}
 
 
@@ -146,30 +149,29 @@ def flip(path):
     path.write_bytes(content)
 
 
-def largest(paths):
-    return max(paths, key=lambda path: path.stat().st_size)
+def take_signature(path):
+    path.write_bytes(b"snapboot-manifest-1 unsigned\n" + path.read_bytes().split(b"\n", 1)[1])
 
 
-DAMAGES = {
-    "a chunk that was changed": (lambda fleet: flip(largest(fleet.objects("chunks"))), "it was damaged or exchanged"),
-    "a chunk that was cut off": (lambda fleet: os.truncate(largest(fleet.objects("chunks")), 100), "it was damaged or exchanged"),
-    "a chunk in the place of another": (lambda fleet: shutil.copy(*fleet.objects("chunks")[:2]), "it was damaged or exchanged"),
-    "a chunk that is far too large": (lambda fleet: os.truncate(largest(fleet.objects("chunks")), 1 << 40), "larger than it should be"),
-    "a chunk that is missing": (lambda fleet: largest(fleet.objects("chunks")).unlink(), "it is not there any more"),
-    "a manifest that was changed": (lambda fleet: flip(fleet.objects("images")[0]), "or it was changed since"),
-    "a manifest that was cut off": (lambda fleet: os.truncate(fleet.objects("images")[0], 40), "damaged or of another version"),
-    "a manifest without a signature": (
-        lambda fleet: fleet.objects("images")[0].write_bytes(b"snapboot-manifest-1 unsigned\n" + fleet.objects("images")[0].read_bytes().split(b"\n", 1)[1]),
-        "it is not signed",
-    ),
-    "a manifest that is far too large": (lambda fleet: os.truncate(fleet.objects("images")[0], 1 << 40), "larger than it should be"),
-}
+FAR_TOO_LARGE = 1 << 40
+# What happens, to which kind of object, and the words about it.
+DAMAGES = [
+    ("changed", flip, "chunks", "it was damaged or exchanged"),
+    ("cut off", lambda path: os.truncate(path, 100), "chunks", "it was damaged or exchanged"),
+    ("empty", lambda path: os.truncate(path, 0), "chunks", "it was damaged or exchanged"),
+    ("far too large", lambda path: os.truncate(path, FAR_TOO_LARGE), "chunks", "larger than it should be"),
+    ("missing", os.unlink, "chunks", "it is not there any more"),
+    ("changed", flip, "images", "or it was changed since"),
+    ("cut off", lambda path: os.truncate(path, 40), "images", "damaged or of another version"),
+    ("without a signature", take_signature, "images", "it is not signed"),
+    ("far too large", lambda path: os.truncate(path, FAR_TOO_LARGE), "images", "larger than it should be"),
+]
 
 
-@pytest.mark.fault("a remote store with damaged, cut off, missing or oversized objects, or without a signature", "nothing is taken, and the message says what is wrong")
-@pytest.mark.parametrize("damage, words", DAMAGES.values(), ids=DAMAGES)
-def test_nothing_damaged_is_taken(fleet, damage, words):
-    damage(fleet)
+@pytest.mark.fault("a remote store with damaged, missing or oversized objects", "nothing is taken, and the message says what is wrong")
+@pytest.mark.parametrize("damage, kind, words", [row[1:] for row in DAMAGES], ids=[f"{row[2]} {row[0]}" for row in DAMAGES])
+def test_nothing_damaged_is_taken(fleet, damage, kind, words):
+    damage(max(fleet.objects(kind), key=lambda path: path.stat().st_size))
     other = fleet.machine("other")
     pulled = fleet.pull(other)
     assert pulled.status in (1, 2) and words in pulled.err, pulled
@@ -217,8 +219,11 @@ class Answer(http.server.BaseHTTPRequestHandler):
         pass
 
 
-@pytest.mark.fault("a remote store that answers 403, 404, 500 or nothing, or that cannot be reached", "no image is taken, and the message says why")
-@pytest.mark.parametrize("status, words", [(403, "403"), (404, "there is no image"), (500, "5xx"), (None, "has not answered in time"), (0, "cannot be reached")])
+ANSWERS = [(403, "403"), (404, "there is no image"), (500, "5xx"), (None, "has not answered in time"), (0, "cannot be reached")]
+
+
+@pytest.mark.fault("a remote store that answers 403, 404, 500 or nothing, or is not there", "no image is taken, and the message says why")
+@pytest.mark.parametrize("status, words", ANSWERS)
 def test_no_answer_matters(fleet, status, words):
     """None: it never answers. 0: nobody listens."""
     with socket.socket() as silent:

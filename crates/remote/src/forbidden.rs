@@ -1,6 +1,6 @@
 //! What keeps an image on its machine: secrets that it may hold.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub fn check(image: &ImageFile) -> Result<()> {
     for variant in &image.variants {
         let tables = variant.tables();
         if let Some(name) = secret_variable(&tables)? {
-            return stays(format!("it depends on the value of {name}, which looks like a secret"));
+            return stays(format!("it depends on the value of {}, which looks like a secret", name.to_string_lossy()));
         }
         for path in files(&tables)? {
             let path = Path::new(OsStr::from_bytes(&path)).to_owned();
@@ -46,12 +46,12 @@ pub fn check(image: &ImageFile) -> Result<()> {
 }
 
 /// A secret variable whose value the boot had. Of one that was withheld, it had a made-up value.
-fn secret_variable(tables: &Tables<'_>) -> Result<Option<String>> {
+fn secret_variable(tables: &Tables<'_>) -> Result<Option<OsString>> {
     for row in tables.rows::<Variable>(Section::Variables)? {
         let name = OsStr::from_bytes(tables.text(row.name)?);
         let value = std::env::var_os(name).unwrap_or_else(|| SOME_VALUE.into());
         if [image::presence::SET, image::presence::RENEWED].contains(&row.present) && is_secret(name, &value) {
-            return Ok(Some(name.to_string_lossy().into_owned()));
+            return Ok(Some(name.to_owned()));
         }
     }
     Ok(None)

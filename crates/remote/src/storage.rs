@@ -25,9 +25,8 @@ const DRAFTS: &str = ".drafts";
 /// How the URL of a directory begins.
 const DIRECTORY: &str = "file://";
 /// Forms that people know.
-const FORMS: &str =
-    "file:///DIRECTORY, s3://BUCKET/PREFIX?region=REGION, gcs://BUCKET/PREFIX, azblob://CONTAINER/PREFIX, redis://HOST:PORT, \
-     webdav://HOST/PATH or ghac:///";
+const FORMS: &str = "file:///DIRECTORY, s3://BUCKET/PREFIX?region=REGION, gcs://BUCKET/PREFIX, azblob://CONTAINER/PREFIX, webdav://HOST/PATH, and \
+                     others that docs/reference.md lists";
 
 /// A remote store.
 pub struct Storage {
@@ -94,7 +93,7 @@ impl Storage {
         self.directory.as_deref()
     }
 
-    /// Whether it can say what it has. Redis and GitHub's cache cannot.
+    /// Whether it can say what it has. Caches of keys and values cannot.
     pub fn lists(&self) -> bool {
         self.operator.info().capability().list
     }
@@ -259,7 +258,7 @@ mod tests {
     #[test]
     fn messages_name_no_credentials() {
         for (url, name) in [
-            ("redis://user:pass@host:1/2?password=x", "redis://host:1/2"),
+            ("webdav://user:pass@host:1/2?password=x", "webdav://host:1/2"),
             ("s3://bucket/a/b?access_key_id=A&secret_access_key=B", "s3://bucket/a/b"),
             ("webdav://u:p@@host", "webdav://host"),
             ("s3://bucket?x=/@y", "s3://bucket"),
