@@ -191,11 +191,12 @@ def test_only_known_keys_count(fleet):
 def test_without_keys_a_directory_counts_if_nobody_else_can_write_there(fleet):
     other = fleet.machine("other", SNAPBOOT_REMOTE_KEYS=None)
     fleet.remote.chmod(0o777)
-    pulled = fleet.pull(other)
+    pulled, checked = fleet.pull(other), other.snapboot("check", log=False).out
     fleet.remote.chmod(0o755)
     assert pulled.status == 2 and "mode 0777" in pulled.err and "names no key that could have signed it" in pulled.err, pulled
-    assert not made(other)
+    assert not made(other) and "mode 0777" in checked
     assert fleet.pull(other).status == 0
+    assert "images that only you or root can have put there" in other.snapboot("check", log=False).out
 
 
 def test_without_keys_no_bucket_counts(fleet):

@@ -14,6 +14,7 @@ use remote::pull::{Pulled, Wanted};
 use remote::push::Pushed;
 use remote::signing::SecretKey;
 use remote::storage::{Storage, VARIABLE};
+use remote::trusted::Trust;
 use remote::{prune, pull, push, survey};
 use runtime::search_path;
 use runtime::terminal::Terminal;
@@ -59,6 +60,11 @@ fn run(words: &[OsString]) -> Result<u8> {
         }
         (store::remote::PUSH, images) => push_all(images),
         ("pull", [snapboot, command @ ..]) if !command.is_empty() => pull_command(Path::new(snapboot), command),
+        (store::remote::CHECK, []) => {
+            let storage = storage()?;
+            let whose = Trust::in_storage(&storage)?.check(&storage)?;
+            print(&format!("{}: {whose}\n", storage.name()))
+        }
         ("list", rest) => list(rest.iter().any(|word| word == "--json")),
         ("verify", []) => verify(),
         ("prune", [seconds]) => {

@@ -29,6 +29,19 @@ impl Trust {
         }
     }
 
+    /// Whose images are used, in words. Fails if others can write to the directory.
+    pub fn check(&self, storage: &Storage) -> Result<&'static str> {
+        match (self, storage.directory()) {
+            (Trust::Signers(_), _) | (Trust::Directory, None) => Ok("images that a key of SNAPBOOT_REMOTE_KEYS has signed"),
+            (Trust::Directory, Some(directory)) => match trust::check_directory(directory) {
+                Ok(()) => Ok("images that only you or root can have put there"),
+                Err(refusal) => Err(Failure::refusal(format!(
+                    "{refusal}, so none of its images is used: {PUBLIC_KEYS} names no key that could have signed them."
+                ))),
+            },
+        }
+    }
+
     /// Reads a manifest. Fails if it is there and cannot be believed.
     pub fn read(&self, storage: &Storage, path: &str, key: &str) -> Result<Option<Manifest>> {
         let not_used = |why: String| Failure::refusal(format!("{path} of {} is not used: {why}.", storage.name()));

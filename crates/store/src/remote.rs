@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
+use failure::{Failure, Result};
 use image_file::info::Info;
 use image_file::ImageFile;
 use installation::Installation;
@@ -21,6 +22,8 @@ const VARIABLE: &str = "SNAPBOOT_REMOTE";
 pub const FETCH: &str = "fetch";
 /// See [`FETCH`].
 pub const PUSH: &str = "push";
+/// The word with which it says whose images are used.
+pub const CHECK: &str = "check";
 /// The file in a command's folder with what was said last.
 const FILE: &str = "remote.json";
 /// How much of it is kept (characters).
@@ -39,6 +42,20 @@ pub struct Said {
 pub fn last_said(folder: &Folder) -> Option<Said> {
     let said: Option<Said> = is_named().then(|| folder.read(&folder.name_for_kind(FILE))).flatten();
     said.filter(|said| !said.text.is_empty())
+}
+
+/// Which images of the remote store are used, or why none is; None if there is no such store.
+pub fn check() -> Option<Result<String>> {
+    is_named().then(|| {
+        let program = Installation::find()?.remote()?;
+        let done = Program::new(&program).arg(CHECK).stdin(Stdio::null()).output();
+        let done = done.map_err(|error| Failure::io("execute", &program, &error))?;
+        let text = |printed: &[u8]| String::from_utf8_lossy(printed).trim_end().to_owned();
+        match done.status.success() {
+            true => Ok(text(&done.stdout)),
+            false => Err(Failure::refusal(text(&done.stderr).trim_start_matches("snapboot: "))),
+        }
+    })
 }
 
 fn is_named() -> bool {
