@@ -234,7 +234,7 @@ fn words(error: &Error) -> String {
         ErrorKind::NotFound => "there is no such object or bucket (404)".to_owned(),
         ErrorKind::PermissionDenied => "it is forbidden (403): credentials are missing or do not suffice".to_owned(),
         ErrorKind::RateLimited => "there are too many requests (429)".to_owned(),
-        ErrorKind::ConfigInvalid => "a part of the URL is missing or wrong".to_owned(),
+        ErrorKind::ConfigInvalid => "a part of the URL, such as the bucket, is missing or wrong".to_owned(),
         ErrorKind::Unsupported => "this kind of storage is not supported, or cannot do that".to_owned(),
         ErrorKind::RangeNotSatisfied => "it is larger than it should be".to_owned(),
         ErrorKind::Unexpected if error.is_temporary() => "the storage cannot be reached, or failed (5xx)".to_owned(),

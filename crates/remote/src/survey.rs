@@ -58,11 +58,8 @@ pub fn rows(storage: &Storage) -> Result<Vec<Row>> {
     paths.sort();
     let read = |path: String| {
         let key = path.strip_prefix(IMAGES).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-        match trust.read(storage, &path, key).transpose() {
-            Some(manifest) => Some(Row { manifest, path }),
-            // Somebody has removed it meanwhile.
-            None => None,
-        }
+        // None if somebody has removed it meanwhile.
+        trust.read(storage, &path, key).transpose().map(|manifest| Row { manifest, path })
     };
     Ok(paths.into_iter().filter_map(read).collect())
 }
