@@ -323,8 +323,7 @@ TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other us
 )
 CLIENTS = ("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo", "requests", "httpx", "boto3")
 CLIENTS += ("grpcio", "rq", "celery[redis]")
-# Such as python3.11; that of the machine, whichever runs this.
-DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
+DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name  # such as python3.11: the machine's, whichever runs this
 JVM_PACKAGES = ("default-jdk-headless", "maven")
 
 WORKLOADS = {

@@ -7,7 +7,6 @@ import subprocess
 import urllib.request
 
 import pytest
-from common import support
 from common.languages import PYTHON
 from common.ready import prepared
 from common.servers import answering, free_port
