@@ -32,7 +32,9 @@ impl Trust {
     /// Whose images are used, in words. Fails if others can write to the directory.
     pub fn check(&self, storage: &Storage) -> Result<&'static str> {
         match (self, storage.directory()) {
-            (Trust::Signers(_), _) | (Trust::Directory, None) => Ok("images that a key of SNAPBOOT_REMOTE_KEYS has signed"),
+            (Trust::Signers(_), _) | (Trust::Directory, None) => {
+                Ok("images that a key of SNAPBOOT_REMOTE_KEYS has signed")
+            }
             (Trust::Directory, Some(directory)) => match trust::check_directory(directory) {
                 Ok(()) => Ok("images that only you or root can have put there"),
                 Err(refusal) => Err(Failure::refusal(format!(
