@@ -149,6 +149,15 @@ def test_without_keys_a_directory_counts_if_nobody_else_can_write_there(fleet):
     assert "images that only you or root can have put there" in other.snapboot("check", log=False).out
 
 
+def test_nobody_makes_a_directory_on_the_way(fleet):
+    other = fleet.machine("other", url=f"file://{fleet.top}/nowhere")
+    for action in (["list"], ["push"], ["pull", "--", *fleet.words]):
+        asked = other.snapboot("remote", *action, cwd=fleet.files, log=False)
+        assert asked.status == 1 and "no such file or directory" in asked.err, asked
+    assert "no such file or directory" in other.snapboot("check", log=False).out
+    assert not (fleet.top / "nowhere").exists()
+
+
 def test_without_keys_no_bucket_counts(fleet):
     other = fleet.machine("other", url="s3://bucket?region=x&endpoint=http://127.0.0.1:1", SNAPBOOT_REMOTE_KEYS=None)
     pulled = fleet.pull(other)

@@ -70,6 +70,13 @@ impl Storage {
         if directory.as_ref().is_some_and(|path| !path.is_absolute()) {
             return Err(refused("the path of a directory should be absolute"));
         }
+        // Whoever makes it decides who may write there, so it is never made on the way.
+        if let Some(Err(error)) = directory.as_ref().map(std::fs::read_dir) {
+            let reason = failure::reason(&error);
+            return Err(Failure::passing(format!(
+                "cannot use {name}: {reason}. It should be a directory that machines share."
+            )));
+        }
         opendal::install_default();
         let drafts =
             directory.iter().map(|path| ("atomic_write_dir", path.join(DRAFTS).to_string_lossy().into_owned()));
