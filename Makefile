@@ -47,9 +47,10 @@ SHELL := /bin/bash
 static := $(if $(findstring /,$(shell cc -print-file-name=libc.a)),-C target-feature=+crt-static -C relocation-model=static)
 
 build: toolchain
-	$(CARGO) build --release --workspace --exclude snapboot-cli --exclude snapboot-entry
+	$(CARGO) build --release --workspace --exclude snapboot-cli --exclude snapboot-entry --exclude snapboot-remote
 	$(CARGO) rustc --release --package snapboot-cli --bin snapboot -- $(static)
 	$(CARGO) rustc --release --package snapboot-entry --bin snapboot-entry -- $(static) -C strip=symbols
+	$(CARGO) rustc --release --package snapboot-remote --bin snapboot-remote -- $(static) -C strip=symbols
 
 toolchain:
 	@tools/toolchain.sh $(CARGO) $(PYTHON)
@@ -88,10 +89,11 @@ lint: toolchain
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(PYTHON) tools/lint.py
 
-# Nothing is linked, so any C compiler does for what is compiled from C, and optimising that would take most of the time.
+# Nothing is linked, so any C compiler does for what is compiled from C, and optimising that would take most of the time. snapboot-remote has
+# libraries with assembly, which takes the cross compiler of test-aarch64.
 check-aarch64: toolchain
 	@[ -d "$$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" ] || rustup target add aarch64-unknown-linux-gnu
-	CC_aarch64_unknown_linux_gnu=cc CFLAGS_aarch64_unknown_linux_gnu=-O0 $(CARGO) check --workspace --target aarch64-unknown-linux-gnu
+	CC_aarch64_unknown_linux_gnu=cc CFLAGS_aarch64_unknown_linux_gnu=-O0 $(CARGO) check --workspace --exclude snapboot-remote --target aarch64-unknown-linux-gnu
 
 # Its packages have the manual and the completions, which the command of this machine writes.
 test-aarch64: build
@@ -148,7 +150,7 @@ install: build install-built
 
 install-built:
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin $(BUILT)/snapboot
-	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/snapboot-entry $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
+	install -D -m 755 -t $(library) $(BUILT)/snapboot-launcher $(BUILT)/snapboot-entry $(BUILT)/snapboot-remote $(BUILT)/libsnapboot_freezer.so $(LINKED)/libsnapboot_ruby.so $(LINKED)/libsnapboot_python.so
 	mkdir -p $(addprefix $(share)/,man/man1 bash-completion/completions zsh/site-functions fish/vendor_completions.d)
 	target/release/snapboot manual $(share)/man/man1
 	target/release/snapboot completion bash > $(share)/bash-completion/completions/snapboot

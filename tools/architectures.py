@@ -67,8 +67,8 @@ def prepare(architecture: Architecture) -> None:
 
 
 def compile_for(architecture: Architecture) -> None:
-    """Compile command, entry, launcher and freezer for another architecture than this machine's, as `make build` does for its own. Raises
-    Unavailable."""
+    """Compile command, entry, launcher, freezer and the program for remote stores for another architecture than this machine's, as
+    `make build` does for its own. Raises Unavailable."""
     prepare(architecture)
     name = architecture.target.replace("-", "_")
     variables = {
@@ -82,6 +82,7 @@ def compile_for(architecture: Architecture) -> None:
         ["build", *options, "--package", "snapboot-launcher", "--package", "snapboot-freezer"],
         ["rustc", *options, "--package", "snapboot-cli", "--bin", "snapboot", "--", *static],
         ["rustc", *options, "--package", "snapboot-entry", "--bin", "snapboot-entry", "--", *static, "-C", "strip=symbols"],
+        ["rustc", *options, "--package", "snapboot-remote", "--bin", "snapboot-remote", "--", *static, "-C", "strip=symbols"],
     ):
         if subprocess.run(["cargo", *words], cwd=ROOT, env={**os.environ, **variables}).returncode:
             raise Unavailable(f"Snapboot cannot be compiled for {architecture.target}")

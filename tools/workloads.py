@@ -323,14 +323,14 @@ TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other us
 )
 CLIENTS = ("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo", "requests", "httpx", "boto3")
 CLIENTS += ("grpcio", "rq", "celery[redis]")
-# Such as python3.11; that of the machine, whichever runs this.
-DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name
+DEBIAN_PYTHON = pathlib.Path(os.path.realpath("/usr/bin/python3")).name  # such as python3.11: the machine's, whichever runs this
 JVM_PACKAGES = ("default-jdk-headless", "maven")
 
 WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
     "packages": Workload("what builds and checks wheel and gem", python=("auditwheel", "cargo-zigbuild", "hatchling", "ziglang")),
+    "storages": Workload("a server that speaks as S3 does, and Redis", python=("moto[s3,server]",), debian=("redis-server",)),
     "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "code-data-share": Workload(

@@ -12,7 +12,7 @@ def copy(top):
     (top / "bin").mkdir()
     shutil.copy(support.SNAPBOOT, top / "bin/snapboot")
     source = support.launcher().parent
-    for name in ("snapboot-launcher", "snapboot-entry", "libsnapboot_freezer.so"):
+    for name in ("snapboot-launcher", "snapboot-entry", "snapboot-remote", "libsnapboot_freezer.so"):
         shutil.copy(source / name, library / name)
     for name in ("python", "ruby"):
         shutil.copytree(support.ROOT / name, library / name, ignore=shutil.ignore_patterns("__pycache__"))

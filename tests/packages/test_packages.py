@@ -99,7 +99,8 @@ def test_both_packages_hold_the_same_parts_and_the_licences(wheel, gem, version)
         packed = {member.name: inner.extractfile(member).read() for member in inner if member.isfile()}
     assert LICENCES <= set(packed)
     assert {name: packed[name] for name in packed if name.startswith(("bin/", "libexec/", "share/"))} == parts
-    native = {"snapboot-launcher", "snapboot-entry", "libsnapboot_freezer.so", "libsnapboot_ruby.so", "libsnapboot_python.so"}
+    native = {"snapboot-launcher", "snapboot-entry", "snapboot-remote"}
+    native |= {"libsnapboot_freezer.so", "libsnapboot_ruby.so", "libsnapboot_python.so"}
     described = {"share/man/man1/snapboot-freeze.1", "share/bash-completion/completions/snapboot"}
     assert {"bin/snapboot", *described, *(f"libexec/snapboot/{name}" for name in native)} <= set(parts)
 

@@ -92,6 +92,7 @@ def test_every_command_has_its_page(tmp_path):
     assert support.run([support.SNAPBOOT, "manual", tmp_path], log=False).status == 0
     pages = {page.name for page in tmp_path.iterdir()}
     parts = {f"snapboot-archive-{part}.1" for part in ("build", "list", "verify", "prune")}
+    parts |= {f"snapboot-remote-{part}.1" for part in ("push", "pull", "list", "verify", "prune", "key")}
     assert pages == {"snapboot.1", *(f"snapboot-{command}.1" for command in commands()), *parts}
     freeze = (tmp_path / "snapboot-freeze.1").read_text()
     assert "\\-\\-no\\-recipe" in freeze and '.SH "EXAMPLES"' in freeze

@@ -13,11 +13,12 @@ README = support.ROOT / "README.md"
 START, REFERENCE = support.ROOT / "docs/start.md", support.ROOT / "docs/reference.md"
 DOCUMENTS = [README, *sorted((support.ROOT / "docs").glob("*.md")), *sorted((support.ROOT / "docs/limits").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"(?:^|[ `(])snapboot ((?:archive )?[a-z]+)([^`#\n]*)", re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[ `(])snapboot ((?:(?:archive|remote) )?[a-z]+)([^`#\n]*)", re.MULTILINE)
 # What is meant when a document's sentence goes on behind the word.
 SUBCOMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv"]
 SUBCOMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "explain", "completion"]
 ARCHIVE = ["archive build", "archive list", "archive verify", "archive prune"]
+REMOTE = [f"remote {name}" for name in ("push", "pull", "list", "verify", "prune", "key")]
 
 
 def help_of(*words):
@@ -37,9 +38,9 @@ def commands(document):
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_commands_of_the_documents_exist(document):
     for name, words in commands(document):
-        if name == "archive":
+        if name in ("archive", "remote"):
             continue
-        assert name in SUBCOMMANDS + ARCHIVE, f"{document.name}: snapboot {name}"
+        assert name in SUBCOMMANDS + ARCHIVE + REMOTE, f"{document.name}: snapboot {name}"
         own = words[: words.index("--")] if "--" in words else words
         known = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", help_of(*name.split())))
         options = {word.split("=")[0] for word in own if re.match(r"--?[a-z]", word)}

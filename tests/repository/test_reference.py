@@ -14,7 +14,8 @@ REFERENCE = (support.ROOT / "docs/reference.md").read_text()
 PROTOCOL = (support.ROOT / "docs/internals/protocol.md").read_text()
 COMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv"]
 COMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "explain", "completion"]
-ARCHIVE = ["build", "list", "verify", "prune"]
+GROUPS = {"archive": ["build", "list", "verify", "prune"], "remote": ["push", "pull", "list", "verify", "prune", "key"]}
+BELOW = [f"{group} {command}" for group, commands in GROUPS.items() for command in commands]
 OPTION = re.compile(r"^ +((?:-[a-z], )?--[a-z-]+)", re.MULTILINE)
 VARIABLE = re.compile(r"\bSNAPBOOT_[A-Z_]*[A-Z]\b")
 # Of which the tests alone make use.
@@ -39,7 +40,7 @@ def test_the_reference_is_up_to_date():
     assert REFERENCE == reference.filled_in(REFERENCE), "run: tools/reference.py --write"
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, *(f"archive {command}" for command in ARCHIVE)])
+@pytest.mark.parametrize("command", [*COMMANDS, *BELOW])
 def test_every_option_is_listed(command):
     items = re.findall(r"^- ((?:`-[^`]*`(?:, )?)+): \S", sections()[command], re.MULTILINE)
     listed = {", ".join(re.findall(r"`(--?[a-z][a-z-]*)", item)) for item in items}
@@ -49,8 +50,8 @@ def test_every_option_is_listed(command):
 def test_every_command_is_there():
     help = support.run([support.SNAPBOOT, "--help"], log=False).out
     listed = re.findall(r"^  ([a-z]+) ", help.split("Commands:")[1].split("Options:")[0], re.MULTILINE)
-    assert sorted(listed) == sorted([*COMMANDS, "archive", "help"])
-    assert sorted(sections()) == sorted([*COMMANDS, "archive", *(f"archive {command}" for command in ARCHIVE)])
+    assert sorted(listed) == sorted([*COMMANDS, *GROUPS, "help"])
+    assert sorted(sections()) == sorted([*COMMANDS, *GROUPS, *BELOW])
 
 
 def test_every_variable_has_its_row():

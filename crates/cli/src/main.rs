@@ -14,6 +14,7 @@ mod install;
 mod list;
 mod ordinary;
 mod refreeze;
+mod remote;
 mod render;
 mod run;
 mod spinner;
@@ -90,6 +91,7 @@ fn subcommand() -> Result<u8> {
         Subcommand::Enable(arguments) => enable::enable(&arguments),
         Subcommand::Disable(arguments) => enable::disable(&arguments),
         Subcommand::Archive(arguments) => archive::main(&arguments.action),
+        Subcommand::Remote(arguments) => remote::main(&arguments.action),
         Subcommand::Inspect(arguments) => inspect::main(&arguments),
         Subcommand::Verify(arguments) => verify::main(&arguments),
         Subcommand::Check(arguments) => check::main(&arguments),

@@ -66,6 +66,9 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
             if let Some((image, file)) = image_for(&folder) {
                 execute_with(&image, &file, &arguments);
             } else {
+                if let Some(said) = store::remote::last_said(&folder) {
+                    log(&format!("the remote store, when an image was last wanted ({}): {}", said.about, said.text));
+                }
                 let why = background::ask_for_new(&folder, &command, seen, limit);
                 if let Some((image, file)) = image_for(&folder.with(Content::Libraries)) {
                     execute_with(&image, &file, &arguments);

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use failure::{Failure, Result};
-use image::Tables;
+use image::{policy, Tables};
 use inputs::differences::{self, Difference};
 use inputs::environment::{self, LOCALE};
 use inputs::system::Check;
@@ -93,7 +93,15 @@ pub fn all_lines(image: &ImageFile) -> Result<Vec<String>> {
 /// The same for a start by another process, as far as `process` describes it, with the subject of each line. `seen`
 /// caches the files of images compared before.
 pub fn lines_for_start(image: &ImageFile, process: &ThisProcess, seen: &Seen) -> Result<Vec<Line>> {
-    let policy = image.settings()?.policy;
+    lines_under(image.settings()?.policy, image, process, seen)
+}
+
+/// The same for an image that another machine has made: files are compared by content, whatever its policy says.
+pub fn lines_by_content(image: &ImageFile, process: &ThisProcess, seen: &Seen) -> Result<Vec<Line>> {
+    lines_under(policy::CONTENT, image, process, seen)
+}
+
+fn lines_under(policy: u32, image: &ImageFile, process: &ThisProcess, seen: &Seen) -> Result<Vec<Line>> {
     let mut variants = Vec::new();
     let name = image.name();
     for variant in &image.variants {

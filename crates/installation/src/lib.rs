@@ -15,6 +15,7 @@ use failure::{Failure, Result};
 
 const LAUNCHER: &str = "snapboot-launcher";
 const ENTRY: &str = "snapboot-entry";
+const REMOTE: &str = "snapboot-remote";
 const FREEZER: &str = "libsnapboot_freezer.so";
 /// The remedy for a missing or damaged part.
 const AGAIN: &str = "this installation is not whole. Install Snapboot again (its wheel, its gem, or make install PREFIX=...), or build all of it \
@@ -57,6 +58,11 @@ impl Installation {
         let entry = part(self.native.join(ENTRY), "entry")?;
         whole::check_program(&entry)?;
         Ok(entry)
+    }
+
+    /// The program that speaks with the store which many machines share.
+    pub fn remote(&self) -> Result<PathBuf> {
+        part(self.native.join(REMOTE), "program for remote stores")
     }
 
     /// The freezer.

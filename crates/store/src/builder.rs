@@ -26,7 +26,7 @@ use crate::builder_memory::Room;
 use crate::changes::{differing, is_being_edited, start_at, Changes};
 use crate::folder::{lock, Lock};
 use crate::put_off_reason::Delay;
-use crate::{background, builder_memory, busy, eviction, fit, learn, sys, Folder, PutOff, Store};
+use crate::{background, builder_memory, busy, eviction, fit, learn, remote, sys, Folder, PutOff, Store};
 
 /// How long the program that asked has the machine to itself.
 const HEAD_START: Duration = Duration::from_secs(2);
@@ -88,18 +88,20 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     let watch = Watch::start();
     let first = first_task(folder, asked, whom);
     let attempts = Attempts::load(&first.folder);
-    let outcome = carry_out(&first, &own, whom);
+    let is_made = carry_out(&first, &own, whom);
     if !own.is_there() {
         return;
     }
-    if !matches!(outcome, Some(FreezeOutcome::Written(_))) && watch.is_short() {
+    if !is_made && watch.is_short() {
         // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
         let _ = attempts.keep(&first.folder);
         let had = room.map_or(0, |room| room.bytes);
         PutOff::record(folder, Delay::RanShort, needed.max(had + had / 4));
     } else {
         PutOff::forget(folder);
-        second_task(folder, &first, whom).iter().for_each(|task| drop(carry_out(task, &own, whom)));
+        second_task(folder, &first, whom).iter().for_each(|task| {
+            carry_out(task, &own, whom);
+        });
     }
     eviction::sweep(&store);
     eviction::prune(&store, limit);
@@ -140,10 +142,19 @@ fn second_task(folder: &Folder, first: &Task, whom: &For<'_>) -> Option<Task> {
     }
 }
 
-/// Makes an image.
-fn carry_out(task: &Task, own: &Lock, whom: &For<'_>) -> Option<FreezeOutcome> {
+/// Takes an image from the remote store, or makes one and gives it to that. Returns whether there is one now.
+fn carry_out(task: &Task, own: &Lock, whom: &For<'_>) -> bool {
+    if remote::pull(&task.folder, own, &task.output, whom, task.for_news) {
+        return true;
+    }
     sys::alarm(LIMIT);
-    attempt(&task.folder, own, &task.output, whom, task.for_news, &Silent)
+    let outcome = attempt(&task.folder, own, &task.output, whom, task.for_news, &Silent);
+    let Some(FreezeOutcome::Written(written)) = outcome else { return false };
+    // An image that is no faster was removed again, and others would use an incomplete one for good.
+    if own.is_there() && written.path.exists() && !written.lacks {
+        remote::push(&task.folder, &written.path);
+    }
+    true
 }
 
 /// Whether the command of this folder starts a program of the user's own, which has images of its libraries as well.

@@ -121,7 +121,7 @@ pub(crate) fn is_being_edited(differing: &BTreeSet<Subject>) -> bool {
 }
 
 /// Answers for a start at this terminal, or at none.
-pub(crate) fn start_at(terminal: Option<&Terminal>) -> ThisProcess {
+pub fn start_at(terminal: Option<&Terminal>) -> ThisProcess {
     ThisProcess { boot: Some(terminal.map_or([None; 3], Terminal::windows)) }
 }
 

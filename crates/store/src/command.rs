@@ -85,6 +85,16 @@ impl Command {
         Ok(Line { program, is_interpreter: is_interpreter || is_ruby, archive, is_shim, command })
     }
 
+    /// What identifies it: the same text wherever it is started.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// The interpreter that runs it.
+    pub fn interpreter(&self) -> &Path {
+        Path::new(self.identity.split('\0').next().unwrap_or_default())
+    }
+
     /// The name of its folder in the store: its name for people, and a digest that identifies it.
     pub fn key(&self) -> String {
         let plain: String = self.name.chars().filter(|it| it.is_ascii_alphanumeric() || "-_.".contains(*it)).collect();

@@ -4,7 +4,8 @@
 //! the image that fits a start ([`fit`]). A start that finds none asks for one ([`background`]). A builder makes it ([`build`]) when the
 //! machine is not busy ([`machine`]) and the limits of the start leave it room ([`room`]); until then the image is postponed ([`PutOff`]).
 //! The builder also keeps the store within its limit ([`limits`]). [`attempt`] records the outcome of the last attempt, and [`changes`] the
-//! inputs that change from start to start. [`Shims`] remembers where shims lead. [`tools`] puts images in front of installed commands.
+//! inputs that change from start to start. [`remote`] asks a store that machines share. [`Shims`] remembers where shims lead. [`tools`] puts
+//! images in front of installed commands.
 #![deny(missing_docs)]
 
 pub mod attempt;
@@ -26,6 +27,7 @@ mod location;
 mod no_image_reason;
 mod put_off;
 mod put_off_reason;
+pub mod remote;
 mod shims;
 mod sys;
 mod time_saved;

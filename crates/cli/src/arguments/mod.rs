@@ -4,6 +4,7 @@ mod archive;
 mod explain;
 mod freeze;
 mod hidden;
+mod remote;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,6 +15,7 @@ pub use archive::{Archive, ArchiveAction, ArchiveBuild, ArchiveList, ArchivePrun
 pub use explain::{Explain, Kind as StartKind};
 pub use freeze::{Cpu, Freeze};
 pub use hidden::{Confined, Manual, Reference, Tables, Traced, Watched};
+pub use remote::{Remote, RemoteAction};
 
 /// Makes Python and Ruby programs start in milliseconds: freezes a booted program into an image, an executable file
 /// that continues where the boot ended.
@@ -72,6 +74,7 @@ pub enum Subcommand {
     Enable(Enable),
     Disable(Disable),
     Archive(Archive),
+    Remote(Remote),
     Inspect(Inspect),
     Verify(Verify),
     Check(Check),

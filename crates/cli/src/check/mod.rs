@@ -54,6 +54,7 @@ pub fn main(arguments: &Check) -> Result<u8> {
     let mut lines = host::lines();
     lines.extend(watching::lines());
     lines.push(installation());
+    lines.extend(remote_store());
     lines.extend(unknown_on_stale().map(|unknown| Line::new(on_stale::NAME, State::Note, unknown.to_string())));
     lines.extend(interpreters::lines());
     let usable = lines.iter().all(|line| line.state != State::No);
@@ -94,6 +95,14 @@ fn installation() -> Line {
         }
         Err(failure) => Line::new("installation", State::No, failure.message),
     }
+}
+
+/// Says whose images of the remote store are used, or why none is. That keeps nobody from making images.
+fn remote_store() -> Option<Line> {
+    Some(match store::remote::check()? {
+        Ok(whose) => Line::new("remote store", State::Yes, whose),
+        Err(failure) => Line::new("remote store", State::Note, failure.message),
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,41 @@
+//! Images through a store that many machines share: one machine makes an image and gives it to the remote store ([`push`]), others take it
+//! from there ([`pull`]) instead of making their own.
+//!
+//! Below `v1/images/KEY/` lie manifests. [`key`] digests what is known before a boot, so that a reader asks for few of them. A [`manifest`]
+//! lists the chunks of an image, which lie below `v1/chunks/` by their digests ([`chunks`]). A reader checks who has signed the manifest
+//! ([`signing`], [`trusted`]), compares the image's inputs, and only then fetches all of it into a [`draft`]. [`storage`] speaks with the
+//! remote store, and nothing else does.
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod chunks;
+mod draft;
+mod forbidden;
+pub mod key;
+pub mod manifest;
+pub mod prune;
+pub mod pull;
+pub mod push;
+pub mod signing;
+pub mod storage;
+pub mod survey;
+pub mod trusted;
+
+pub use manifest::Manifest;
+pub use storage::Storage;
+
+use std::path::PathBuf;
+
+/// The folder of all manifests, and that of all chunks.
+const IMAGES: &str = "v1/images/";
+const CHUNKS: &str = "v1/chunks/";
+
+/// The folder of the manifests of a key.
+fn folder_of(key: &str) -> String {
+    format!("{IMAGES}{key}/")
+}
+
+/// A variable with a value; None if it is empty.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}

@@ -1,0 +1,59 @@
+"""Machines that share images: stores of their own, the same program at the same path, and a remote store."""
+
+import json
+
+from common import support
+
+from store.stores import Store
+
+SOURCE = {
+    "python": "import sys\nfrom part import VALUE\nprint(VALUE, sys.argv[1:])\n",
+    "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV}"\n',
+}
+PART = {"python": "VALUE = 1\n", "ruby": "VALUE = 1\n"}
+
+
+class Fleet:
+    """Machines that have the same files at the same paths, and a remote store. top: holds all of it."""
+
+    def __init__(self, top, language):
+        self.top, self.remote = top, top / "remote"
+        self.files = top / "files"
+        self.files.mkdir()
+        self.script = self.files / ("show" + language.ending)
+        self.part = self.files / ("part" + language.ending)
+        self.script.write_text(SOURCE[language.name])
+        self.part.write_text(PART[language.name])
+        self.words = [language.program, self.script]
+        self.keys = {"SNAPBOOT_REMOTE_SECRET_KEY": str(top / "key"), "SNAPBOOT_REMOTE_KEYS": str(top / "key.pub")}
+        self.remote.mkdir()
+        assert support.run([support.SNAPBOOT, "remote", "key", top / "key"]).status == 0
+
+    def machine(self, name, url=None, **variables):
+        """A machine of that name, with an empty store."""
+        folder = self.top / name
+        folder.mkdir()
+        return Store(folder, SNAPBOOT_REMOTE=url or f"file://{self.remote}", **{**self.keys, **variables})
+
+    def start(self, machine):
+        return machine.run(*self.words, "a", cwd=self.files)
+
+    def pull(self, machine):
+        return machine.snapboot("remote", "pull", "--", *self.words, cwd=self.files, log=False)
+
+    def objects(self, kind):
+        """The paths of all chunks or images (manifests) in the remote store."""
+        return sorted(path for path in (self.remote / "v1" / kind).rglob("*") if path.is_file())
+
+
+def made(machine):
+    """The paths of a machine's images. There is nothing half of one beside them."""
+    folder, = (machine.place / "cache").glob("show*")
+    assert not [path for path in folder.iterdir() if path.name.startswith(".") and ".img." in path.name]
+    return sorted(folder.glob("*.img"))
+
+
+def said(machine):
+    """What was said last about an image on its way."""
+    file, = (machine.place / "cache").glob("show*/remote.json")
+    return json.loads(file.read_text())
