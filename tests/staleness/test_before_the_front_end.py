@@ -69,9 +69,10 @@ def test_changes_of_the_environment_are_made_in_each_start(tmp_path):
     venv = tmp_path / "venv"
     subprocess.run([support.PYTHON, "-m", "venv", "--without-pip", venv], check=True)
     (packages,) = venv.glob("lib/python3.*/site-packages")
-    (packages / "more.pth").write_text("import os; os.environ['MORE'] = os.environ.get('SOME', '') + '/more'\n")
+    # A Python may have a sitecustomize of its own in front of the environment's.
+    (packages / "start_up.pth").write_text("import start_up\n")
     text = "import os\nos.environ.update(SET='1')\nos.environ.pop('REMOVED', None)\nos.environ.setdefault('DEFAULT', '2')\n"
-    (packages / "sitecustomize.py").write_text(text)
+    (packages / "start_up.py").write_text(text + "os.environ['MORE'] = os.environ.get('SOME', '') + '/more'\n")
     code = "import os; os.execvp('env', ['env'])"
     command, env = [str(venv / "bin/python"), "-c", code], support.environment(REMOVED="x", SOME="y")
     image = support.frozen(tmp_path / "app.img", command, env=env)
