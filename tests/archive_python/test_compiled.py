@@ -24,8 +24,9 @@ class Tree:
         self.python = library / "python"
         shutil.copytree(support.ROOT / "python", self.python, ignore=shutil.ignore_patterns("__pycache__"))
         (folder / "bin").mkdir()
-        for name, place in (("snapboot", folder / "bin"), ("snapboot-launcher", library), ("libsnapboot_python.so", library)):
-            shutil.copy(RELEASE / name, place)
+        shutil.copy(RELEASE / "snapboot", folder / "bin")
+        for name in ("snapboot-launcher", "snapboot-entry", "libsnapboot_python.so"):
+            shutil.copy(RELEASE / name, library)
 
     def compiled_at_start(self, python):
         """Which of its files a start compiles. The start writes no compiled files, as where it may not."""
