@@ -71,11 +71,13 @@ pub fn executed_script(words: &[&OsStr], name: &OsStr) -> Option<usize> {
     let (interpreter, more) = words.split_first()?;
     let is_it = |script: &OsStr, word: Option<&OsStr>| {
         let own = Path::new(script).file_name().unwrap_or_default().as_bytes();
+        if own[..own.len().min(COMM)] != *name.as_bytes() {
+            return false;
+        }
         let line = first_line(Path::new(script)).unwrap_or_default();
         let mut parts =
             line.strip_prefix(b"#!".as_slice()).unwrap_or_default().trim_ascii().splitn(2, u8::is_ascii_whitespace);
-        own[..own.len().min(COMM)] == *name.as_bytes()
-            && parts.next() == Some(interpreter.as_bytes())
+        parts.next() == Some(interpreter.as_bytes())
             && parts.next().map(|rest| rest.trim_ascii()) == word.map(OsStr::as_bytes)
     };
     match more {

@@ -7,6 +7,9 @@
 pub mod command_line;
 pub mod starts;
 
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// The folder beside `bin` with what was there.
@@ -32,8 +35,22 @@ pub fn interpreter_behind(path: &Path) -> Option<PathBuf> {
     behind.is_file().then_some(behind)
 }
 
+/// What a regular file begins with; None if it cannot be read.
+pub fn beginning(path: &Path) -> Option<Vec<u8>> {
+    let mut start = Vec::new();
+    let file = path.is_file().then(|| File::open(path).ok()).flatten()?;
+    file.take(START as u64).read_to_end(&mut start).ok()?;
+    Some(start)
+}
+
+/// Paths where the interpreter should be from which an environment was made, the best first. `name`: by which it is called.
+pub fn interpreters_of_base(environment: &Path, name: &OsStr) -> Vec<PathBuf> {
+    let names = [name, OsStr::new("python3"), OsStr::new("python")];
+    home(environment).map_or_else(Vec::new, |home| names.map(|name| home.join(name)).into())
+}
+
 /// The folder of the interpreter that a virtual environment was made from, as its pyvenv.cfg says (PEP 405).
-pub fn home(environment: &Path) -> Option<PathBuf> {
+fn home(environment: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(environment.join("pyvenv.cfg")).ok()?;
     let settings = text.lines().filter_map(|line| line.split_once('='));
     let home =

@@ -10,13 +10,12 @@ mod sys;
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use snapboot_entry::starts::Starts;
-use snapboot_entry::{command_line, home, is_entry, COMMAND, FOLDER, MARK, NAMES, START};
+use snapboot_entry::{beginning, command_line, interpreters_of_base, is_entry, COMMAND, FOLDER, MARK, NAMES};
 
 use sys::Start;
 
@@ -79,16 +78,7 @@ fn own_path(start: &Start) -> Option<PathBuf> {
 
 /// The path of this entry, where another program is there by now, as after `snapboot disable`.
 fn put_back(entry: &Path) -> Option<PathBuf> {
-    let mut begin = Vec::new();
-    fs::File::open(entry).and_then(|file| file.take(START as u64).read_to_end(&mut begin)).ok()?;
-    (!is_entry(&begin)).then(|| entry.to_owned())
-}
-
-/// Paths where the interpreter should be from which an environment was made.
-fn interpreters_of_base(environment: &Path, name: &OsStr) -> Vec<PathBuf> {
-    home(environment).map_or_else(Vec::new, |home| {
-        [name, OsStr::new("python3"), OsStr::new("python")].map(|name| home.join(name)).into()
-    })
+    (!is_entry(&beginning(entry)?)).then(|| entry.to_owned())
 }
 
 /// The file of starts of a program that has an image and was not handed over before. None otherwise, and if anything is not as expected.

@@ -35,6 +35,11 @@ fn folder_of(key: &str) -> String {
     format!("{IMAGES}{key}/")
 }
 
+/// The key of the folder in which a manifest lies.
+fn key_of(path: &str) -> &str {
+    path.strip_prefix(IMAGES).and_then(|rest| rest.split('/').next()).unwrap_or_default()
+}
+
 /// A variable with a value; None if it is empty.
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)

@@ -11,7 +11,7 @@ use failure::{Failure, Result};
 use crate::manifest::{Manifest, MOST_BYTES};
 use crate::push::RENEW;
 use crate::storage::Object;
-use crate::{Storage, CHUNKS, IMAGES};
+use crate::{key_of, Storage, CHUNKS, IMAGES};
 
 /// How old a chunk is at least that is removed: twice as old as one that is written again.
 const GRACE: Duration = Duration::from_secs(2 * RENEW.as_secs());
@@ -52,9 +52,12 @@ pub(crate) fn prune_at(storage: &Storage, age: Duration, now: SystemTime) -> Res
             continue;
         }
         // Whoever has signed it: others may know their key. What cannot be read ends this, since it may need any chunk.
-        let key = object.path.strip_prefix(IMAGES).and_then(|rest| rest.split('/').next()).unwrap_or_default();
         if let Some(stored) = storage.get(&object.path, MOST_BYTES)? {
-            needed.extend(Manifest::decode(&stored, key, None).map(|manifest| manifest.chunks).unwrap_or_default());
+            needed.extend(
+                Manifest::decode(&stored, key_of(&object.path), None)
+                    .map(|manifest| manifest.chunks)
+                    .unwrap_or_default(),
+            );
         }
     }
     for object in storage.list(CHUNKS)? {

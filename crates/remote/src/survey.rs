@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::chunks::{most_bytes_of, path_of, unpack};
 use crate::trusted::Trust;
-use crate::{Manifest, Storage, IMAGES};
+use crate::{key_of, Manifest, Storage, IMAGES};
 
 /// An image of the remote store, or why its manifest is none.
 pub struct Row {
@@ -57,9 +57,8 @@ pub fn rows(storage: &Storage) -> Result<Vec<Row>> {
     let mut paths: Vec<String> = storage.list(IMAGES)?.into_iter().map(|object| object.path).collect();
     paths.sort();
     let read = |path: String| {
-        let key = path.strip_prefix(IMAGES).and_then(|rest| rest.split('/').next()).unwrap_or_default();
         // None if somebody has removed it meanwhile.
-        trust.read(storage, &path, key).transpose().map(|manifest| Row { manifest, path })
+        trust.read(storage, &path, key_of(&path)).transpose().map(|manifest| Row { manifest, path })
     };
     Ok(paths.into_iter().filter_map(read).collect())
 }

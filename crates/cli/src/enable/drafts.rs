@@ -1,13 +1,20 @@
 //! Names of files that are being written beside those whose place they take. What a killed command has left is removed by the next.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 const BEGINNING: &str = ".snapboot.";
 
-/// The path of this process' draft in a folder.
-pub fn path(folder: &Path) -> PathBuf {
-    folder.join(format!("{BEGINNING}{}", std::process::id()))
+/// Puts a file into its place at once: starts look for it at any time. `make` writes it at the path that it gets, in `folder`, which is of the
+/// same file system.
+pub fn replace(folder: &Path, path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let draft = folder.join(format!("{BEGINNING}{}", std::process::id()));
+    let _ = fs::remove_file(&draft);
+    let put = make(&draft).and_then(|()| fs::rename(&draft, path));
+    // Two names of one file are not exchanged, and the draft stays (rename(2)).
+    let _ = fs::remove_file(&draft);
+    put
 }
 
 /// Removes the drafts of processes that are gone. Errors are ignored.

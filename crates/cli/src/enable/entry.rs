@@ -2,14 +2,14 @@
 //! waits in the folder `.snapboot`, see crates/entry.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read};
+use std::fs::{self, Permissions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use entry::command_line::COMM;
-use entry::{is_entry, COMMAND, FOLDER, NAMES, START};
+use entry::{beginning, is_entry, COMMAND, FOLDER, NAMES};
 use failure::{Failure, Result};
 use image_file::kind::Kind;
 use installation::Installation;
@@ -78,8 +78,8 @@ impl Place {
             fs::set_permissions(folder, mode.clone())?;
         }
         drafts::remove_old(kept);
-        self.replace(&kept.join(COMMAND), |draft| symlink(command, draft))?;
-        self.replace(&kept.join(ENTRY), |draft| {
+        drafts::replace(&self.kept, &kept.join(COMMAND), |draft| symlink(command, draft))?;
+        drafts::replace(&self.kept, &kept.join(ENTRY), |draft| {
             fs::copy(entry, draft)?;
             fs::set_permissions(draft, Permissions::from_mode(0o755))
         })?;
@@ -88,7 +88,7 @@ impl Place {
             self.keep(name)?;
         }
         for name in names {
-            self.replace(&bin.join(name), |draft| fs::hard_link(kept.join(ENTRY), draft))?;
+            drafts::replace(&self.kept, &bin.join(name), |draft| fs::hard_link(kept.join(ENTRY), draft))?;
         }
         self.name_scripts(&names[0]);
         Ok(())
@@ -99,17 +99,16 @@ impl Place {
     fn keep(&self, name: &OsStr) -> io::Result<()> {
         let (path, kept) = (self.bin.join(name), self.kept.join(name));
         if path.is_symlink() {
-            return self.replace(&kept, |draft| {
+            return drafts::replace(&self.kept, &kept, |draft| {
                 fs::hard_link(&path, draft).or_else(|_| symlink(fs::read_link(&path)?, draft))
             });
         }
         if kept.is_file() {
             return Ok(());
         }
-        let home = entry::home(&self.environment).unwrap_or_default();
-        let named = [name, OsStr::new("python3"), OsStr::new("python")].map(|name| home.join(name));
+        let named = entry::interpreters_of_base(&self.environment, name);
         match named.iter().find(|path| path.is_file()) {
-            Some(interpreter) => self.replace(&kept, |draft| symlink(interpreter, draft)),
+            Some(interpreter) => drafts::replace(&self.kept, &kept, |draft| symlink(interpreter, draft)),
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
@@ -119,7 +118,8 @@ impl Place {
     fn name_scripts(&self, interpreter: &OsStr) {
         let mark = [b"#!", self.bin.as_os_str().as_bytes(), b"/"].concat();
         for script in fs::read_dir(&self.bin).into_iter().flatten().flatten() {
-            if let Some(called) = beginning(&script.path()).strip_prefix(mark.as_slice()) {
+            let start = beginning(&script.path()).unwrap_or_default();
+            if let Some(called) = start.strip_prefix(mark.as_slice()) {
                 let called = called.split(|byte| byte.is_ascii_whitespace()).next().unwrap_or_default();
                 let target =
                     Path::new("..").join(if called.is_empty() { interpreter } else { OsStr::from_bytes(called) });
@@ -154,16 +154,6 @@ impl Place {
         let _ = fs::remove_dir(&self.kept);
         Ok(back)
     }
-
-    /// Puts a file into its place at once: starts look for it at any time.
-    fn replace(&self, path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
-        let draft = drafts::path(&self.kept);
-        let _ = fs::remove_file(&draft);
-        let put = make(&draft).and_then(|()| fs::rename(&draft, path));
-        // Two names of one file are not exchanged, and the draft stays (rename(2)).
-        let _ = fs::remove_file(&draft);
-        put
-    }
 }
 
 /// The names of interpreters in a folder: `python`, `python3`, `python3.11`.
@@ -193,16 +183,7 @@ fn is_replaceable(path: &Path) -> bool {
 }
 
 fn begins_as_entry(path: &Path) -> bool {
-    is_entry(&beginning(path))
-}
-
-/// What a regular file begins with; nothing if it cannot be read.
-fn beginning(path: &Path) -> Vec<u8> {
-    let mut start = Vec::new();
-    if path.is_file() {
-        let _ = File::open(path).and_then(|file| file.take(START as u64).read_to_end(&mut start));
-    }
-    start
+    beginning(path).is_some_and(|start| is_entry(&start))
 }
 
 /// What two names of one file have in common.

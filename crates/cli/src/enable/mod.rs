@@ -38,14 +38,14 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
         let folder = path.parent().expect("a file in a folder");
         let made = made_folders(&path).max(folder.ancestors().take_while(|folder| !folder.exists()).count());
         let content = if made > 0 { format!("{content}{MADE}{made}\n") } else { content };
-        // Starts read it at any time, so it is never half written.
-        let draft = drafts::path(folder);
+        let write = |draft: &Path| {
+            fs::write(draft, &content)?;
+            // For all who start this interpreter, whatever the umask.
+            fs::set_permissions(draft, Permissions::from_mode(0o644))
+        };
         drafts::remove_old(folder);
         fs::create_dir_all(folder)
-            .and_then(|()| fs::write(&draft, &content))
-            // For all who start this interpreter, whatever the umask.
-            .and_then(|()| fs::set_permissions(&draft, Permissions::from_mode(0o644)))
-            .and_then(|()| fs::rename(&draft, &path))
+            .and_then(|()| drafts::replace(folder, &path, write))
             .map_err(|error| Failure::io("write", &path, &error))?;
         if !arguments.verbosity.quiet {
             render::print(&format!("{}: {gives} from now on\n", path.display()))?;

@@ -159,10 +159,12 @@ def switch_on_here(snapboot):
 def name_base():
     """Sets `sys._base_executable` where the entry is in the interpreter's place (see crates/entry). Python follows the links from there,
     which are in another folder now."""
+    if sys.version_info < (3, 11):
+        return
     real = sys.modules["os"].path.realpath
     bin, _, name = real(sys.executable).rpartition("/")
     kept = bin.rpartition("/")[0] + "/.snapboot/" + name
-    if sys.version_info >= (3, 11) and posix.access(kept, posix.F_OK):
+    if posix.access(kept, posix.F_OK):
         sys._base_executable = real(kept)
 
 
