@@ -18,6 +18,7 @@ import lzma
 import os
 import pathlib
 import re
+import resource
 import shlex
 import subprocess
 import sys
@@ -96,8 +97,8 @@ puts ['hello', JSON.generate([1, 2]), Time.now.year > 2000, later >= now, Random
 """
 
 
-def programs() -> dict[str, tuple[list[str], list[str]]]:
-    """Options of the freeze and command, of each program that can be had here."""
+def programs(wanted: tuple[str, ...] | list[str] = ()) -> dict[str, tuple[list[str], list[str]]]:
+    """Options of the freeze and command, of each program of these names, or of all, that can be had here."""
     folder = FOLDER / "programs"
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -107,23 +108,30 @@ def programs() -> dict[str, tuple[list[str], list[str]]]:
             path.write_text(text)
         return str(path)
 
-    found = {"hello": (["--preload", "json,random,datetime"], [sys.executable, "-I", script("hello.py", HELLO)])}
-    for name, workload, text in (("web", "web", WEB), ("matrix", "pandas", MATRIX)):
+    def ruby() -> tuple[list[str], list[str]]:
+        workloads.install_debian_packages(("ruby",))
+        return ["--preload", "json,set"], ["ruby", script("hello.rb", RUBY)]
+
+    def rails() -> tuple[list[str], list[str]]:
+        application = pathlib.Path(workloads.prepare("rails")["dir"])
+        code = "puts [1, Rails.env, Rails.version].inspect"
+        return ["--preload", str(application / "config/environment")], [str(application / "bin/rails"), "runner", code]
+
+    makers = {
+        "hello": lambda: (["--preload", "json,random,datetime"], [sys.executable, "-I", script("hello.py", HELLO)]),
+        "web": lambda: ([], [workloads.prepare("web")["python"], script("web.py", WEB)]),
+        "matrix": lambda: ([], [workloads.prepare("pandas")["python"], script("matrix.py", MATRIX)]),
+        "ruby": ruby,
+        "rails": rails,
+    }
+    found = {}
+    for name, make in makers.items():
+        if wanted and name not in wanted:
+            continue
         try:
-            found[name] = ([], [workloads.prepare(workload)["python"], script(f"{name}.py", text)])
+            found[name] = make()
         except Unavailable as reason:
             print(f"{name}: {reason}")
-    try:
-        workloads.install_debian_packages(("ruby",))
-        found["ruby"] = (["--preload", "json,set"], ["ruby", script("hello.rb", RUBY)])
-    except Unavailable as reason:
-        print(f"ruby: {reason}")
-    try:
-        rails = pathlib.Path(workloads.prepare("rails")["dir"]) / "bin/rails"
-        code = "puts [1, Rails.env, Rails.version].inspect"
-        found["rails"] = (["--preload", str(rails.parent.parent / "config/environment")], [str(rails), "runner", code])
-    except Unavailable as reason:
-        print(f"rails: {reason}")
     return found
 
 
@@ -298,6 +306,12 @@ def outcomes_in(folder: pathlib.Path, commands: Commands) -> dict[str, tuple[int
     return read
 
 
+def limits() -> list[str]:
+    """The lines of a shell script that set the limit of open files as it is here: a boot may have read it, and then images depend on it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return [f"ulimit -{kind} -n {'unlimited' if limit == resource.RLIM_INFINITY else limit}" for kind, limit in (("H", hard), ("S", soft))]
+
+
 def there(name: str, commands: Commands) -> dict[str, tuple[int, str]]:
     """The same of several commands, under another kernel."""
     folder = FOLDER / f"{name}.run"
@@ -305,7 +319,8 @@ def there(name: str, commands: Commands) -> dict[str, tuple[int, str]]:
     for old in folder.iterdir():
         old.unlink()
     script = folder / "script"
-    script.write_text("\n".join([f"uname -r > {folder}/release", *script_lines(commands, folder, environment())]) + "\n")
+    first = [f"uname -r > {folder}/release", *limits()]
+    script.write_text("\n".join([*first, *script_lines(commands, folder, environment())]) + "\n")
     for _ in range(BOOTS):
         run_under(name, script)
         if (folder / "release").exists():
@@ -383,9 +398,7 @@ def frozen_here(wanted: list[str]) -> dict[str, Program]:
     folder = FOLDER / "images"
     folder.mkdir(parents=True, exist_ok=True)
     frozen = {}
-    for name, (options, command) in programs().items():
-        if wanted and name not in wanted:
-            continue
+    for name, (options, command) in programs(wanted).items():
         image = folder / f"{name}.img"
         status, text = here(freezing(options, command, image))
         if status:

@@ -33,6 +33,11 @@ class Fleet:
         """A machine of that name, with an empty store."""
         folder = self.top / name
         folder.mkdir()
+        return self.again(name, url, **variables)
+
+    def again(self, name, url=None, **variables):
+        """The machine of that name, with what it has."""
+        folder = self.top / name
         return Store(folder, SNAPBOOT_REMOTE=url or f"file://{self.remote}", **{**self.keys, **variables})
 
     def start(self, machine):

@@ -4,13 +4,14 @@ ordinary one, and the machine makes an image of its own."""
 import http.server
 import json
 import os
+import re
 import shutil
 import socket
 import threading
 
 import pytest
 from common import support
-from common.languages import PYTHON, both
+from common.languages import PYTHON, RUBY, both
 
 from store.fleets import SOURCE, Fleet, made, said
 from store.stores import is_thawed
@@ -249,3 +250,79 @@ def test_images_are_listed_verified_and_pruned(fleet):
     pruned = other.snapboot("remote", "prune", "--age", "1d", log=False)
     assert pruned.status == 0 and "removed 1 images" in pruned.out, pruned
     assert not fleet.objects("images") and not fleet.objects("chunks")
+
+
+def manifests(fleet):
+    """What the manifests say, the oldest first."""
+    return [json.loads(path.read_bytes().split(b"\n", 1)[1]) for path in fleet.objects("images")]
+
+
+@pytest.fixture(
+    scope="module", params=[PYTHON, pytest.param(RUBY, marks=support.needs_ruby)], ids=lambda language: language.name
+)
+def upgraded(request, tmp_path_factory):
+    """A fleet of which one machine has pushed two versions of an image, and the other one has pulled the first."""
+    fleet = Fleet(tmp_path_factory.mktemp("upgraded"), request.param)
+    one, other = fleet.machine("one"), fleet.machine("other")
+    fleet.start(one)
+    one.wait()
+    assert fleet.pull(other).status == 0
+    fleet.part.write_text("VALUE = 2\n")
+    fleet.start(one)
+    one.wait()
+    assert len(fleet.objects("images")) == 2, said(one)
+    shutil.copytree(fleet.remote, fleet.top / "whole")
+    return fleet
+
+
+@pytest.fixture
+def other(upgraded, request):
+    """A copy of the other machine. What a test does to the remote store is undone."""
+    name = re.sub(r"\W", "-", request.node.name)
+    shutil.copytree(upgraded.top / "other", upgraded.top / name)
+    yield upgraded.again(name)
+    shutil.rmtree(upgraded.remote)
+    shutil.copytree(upgraded.top / "whole", upgraded.remote)
+
+
+def fetched(pulled):
+    """How many chunks a pull says that it has fetched."""
+    assert pulled.status == 0, pulled
+    return int(re.search(r"\((\d+) chunks, \d+ bytes\)", pulled.out)[1])
+
+
+def test_of_the_next_version_what_differs_is_fetched(upgraded, other):
+    first, second = manifests(upgraded)
+    assert second["hash_seed"] == first["hash_seed"] and second["difference"]["from"] == first["identity"]
+    parts = [second["difference"][part] for part in ("front", "rest")]
+    assert fetched(upgraded.pull(other)) == sum(len(part["chunks"]) for part in parts) < len(second["chunks"]) / 2
+    # In the place of the one before, which is stale.
+    (taken,) = made(other)
+    assert any(taken.read_bytes()[HEADS:] == path.read_bytes()[HEADS:] for path in made(upgraded.again("one")))
+    again = upgraded.start(other)
+    assert is_thawed(again) and again.out.startswith("2"), again
+
+
+@pytest.mark.parametrize("part", ["front", "rest"])
+def test_where_the_difference_is_damaged_all_is_fetched(upgraded, other, part):
+    second = manifests(upgraded)[1]
+    for digest in set(second["difference"][part]["chunks"]):
+        flip(upgraded.remote / "v1/chunks" / digest[:2] / digest)
+    assert fetched(upgraded.pull(other)) >= len(set(second["chunks"]))
+    again = upgraded.start(other)
+    assert is_thawed(again) and again.out.startswith("2"), again
+
+
+def test_where_the_image_before_was_changed_all_is_fetched(upgraded, other):
+    (before,) = made(other)
+    with open(before, "r+b") as image:
+        image.seek(before.stat().st_size // 2)
+        image.write(os.urandom(before.stat().st_size // 4))
+    assert fetched(upgraded.pull(other)) >= len(set(manifests(upgraded)[1]["chunks"]))
+    again = upgraded.start(other)
+    assert is_thawed(again) and again.out.startswith("2"), again
+
+
+def test_where_the_image_before_is_gone_all_is_fetched(upgraded, other):
+    made(other)[0].unlink()
+    assert fetched(upgraded.pull(other)) == len(manifests(upgraded)[1]["chunks"])

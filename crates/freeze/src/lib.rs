@@ -36,7 +36,7 @@ pub use judge::findings::Finding;
 pub use judge::variables::help as variables_help;
 pub use outcome::{FreezeOutcome, Written};
 pub use own_files::OwnFiles;
-pub use programs::{run_confined, run_traced, run_watched, watch_trial, CONFINED, TRACED, WATCHED};
+pub use programs::{new_hash_seed, run_confined, run_traced, run_watched, watch_trial, CONFINED, TRACED, WATCHED};
 pub use progress::{ProgramOutput, Progress, Step};
 pub use request::{Changing, Content, Cpu, FreezeRequest, InStore, Mark, Training};
 pub use writing::Readers;

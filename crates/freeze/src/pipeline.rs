@@ -385,7 +385,7 @@ impl Pipeline<'_> {
             count: number.next_multiple_of(request.variants),
             facts: &facts,
             knows_other_start: false,
-            hash_seed: programs::hash_seed(),
+            hash_seed: programs::hash_seed(request.hash_seed, number),
             limit: None,
         };
         let (boot, was_seen) = programs::boot(&asked)?;

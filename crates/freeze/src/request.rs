@@ -48,6 +48,9 @@ pub struct FreezeRequest {
     pub origin: Option<Origin>,
     /// The image's store, if it is in one.
     pub store: Option<InStore>,
+    /// The hash seed that the image shares with other images of the program, whose memory it should resemble; None for one of its own. Those of
+    /// one freeze's variants follow each other.
+    pub hash_seed: Option<u32>,
     /// Where Snapboot's own files are.
     pub installation: Installation,
 }
@@ -74,6 +77,7 @@ impl FreezeRequest {
             guards: Vec::new(),
             origin: None,
             store: None,
+            hash_seed: None,
             installation,
         }
     }

@@ -5,15 +5,57 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use failure::{Failure, Result};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::CHUNKS;
 
-/// The size of all chunks of an image but the last (bytes). Two images have next to nothing in common, however they are cut (decision 96), so
-/// what counts is the number of requests, and how much a reader fetches before it sees whether an image is for it.
+/// The size of all chunks of an image but the last (bytes). Two images have few pages in common that are equal (decision 96), so what counts is
+/// the number of requests, and how much a reader fetches before it sees whether an image is for it.
 pub const SIZE: usize = 256 << 10;
 /// How much a chunk is compressed: zstd's default.
 const LEVEL: i32 = 3;
+
+/// Bytes that lie in the remote store as chunks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chunked {
+    /// How many there are.
+    pub size: u64,
+    /// The digests of the chunks, in order. All but the last have [`SIZE`] bytes.
+    pub chunks: Vec<String>,
+}
+
+/// A chunk of such bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunk<'a> {
+    /// The digest of its content.
+    pub digest: &'a str,
+    /// Where it begins (bytes).
+    pub offset: u64,
+    /// How long it is (bytes).
+    pub length: usize,
+}
+
+impl Chunked {
+    /// Its chunks.
+    pub fn iter(&self) -> impl Iterator<Item = Chunk<'_>> {
+        let offsets = (0..).map(|number: u64| number * SIZE as u64);
+        self.chunks.iter().zip(offsets).map(|(digest, offset)| Chunk {
+            digest,
+            offset,
+            length: SIZE.min(usize::try_from(self.size - offset).unwrap_or(SIZE)),
+        })
+    }
+
+    /// Whether it has as many chunks as its size says, and their digests are digests: they become paths.
+    pub fn is_consistent(&self) -> bool {
+        let is_digest =
+            |text: &String| text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
+        self.size > 0
+            && self.size.div_ceil(SIZE as u64) == self.chunks.len() as u64
+            && self.chunks.iter().all(is_digest)
+    }
+}
 
 /// The SHA-256 of these bytes, in hexadecimal digits.
 pub fn hex_digest(content: &[u8]) -> String {

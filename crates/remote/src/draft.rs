@@ -43,6 +43,11 @@ impl Draft {
         &self.path
     }
 
+    /// The file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Writes a part. Pages of zeros stay holes.
     pub fn write(&self, offset: u64, content: &[u8]) -> Result<()> {
         let pages = content.chunks(PAGE as usize).zip((offset..).step_by(PAGE as usize));

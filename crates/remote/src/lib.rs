@@ -3,16 +3,18 @@
 //!
 //! Below `v1/images/KEY/` lie manifests. [`key`] digests what is known before a boot, so that a reader asks for few of them. A [`manifest`]
 //! lists the chunks of an image, which lie below `v1/chunks/` by their digests ([`chunks`]). A reader checks who has signed the manifest
-//! ([`signing`], [`trusted`]), compares the image's inputs, and only then fetches all of it into a [`draft`]. [`storage`] speaks with the
-//! remote store, and nothing else does.
+//! ([`signing`], [`trusted`]), compares the image's inputs, and only then fetches the rest into a [`draft`]: all of it, or what makes it of
+//! the image that the reader has already ([`difference`]). [`storage`] speaks with the remote store, and nothing else does.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod chunks;
+pub mod difference;
 mod draft;
 mod forbidden;
 pub mod key;
 pub mod manifest;
+mod moved;
 pub mod prune;
 pub mod pull;
 pub mod push;

@@ -18,7 +18,7 @@ use remote::trusted::Trust;
 use remote::{prune, pull, push, survey};
 use runtime::search_path;
 use runtime::terminal::Terminal;
-use store::{background, Command, Folder, Store};
+use store::{background, fit, Command, Folder, Store};
 
 /// How this ends if it failed, if it was refused, and if a pull found no image.
 const FAILED: u8 = 1;
@@ -112,7 +112,7 @@ fn push_all(images: &[OsString]) -> Result<u8> {
     for image in images {
         let shown = image.display();
         match push::push(&storage, secret.as_ref(), &image) {
-            Ok(Pushed { chunks, new, sent }) => {
+            Ok(Pushed { chunks, new, sent, .. }) => {
                 print(&format!("{shown}: pushed ({new} of {chunks} chunks were new, {sent} bytes)\n"))?;
             }
             Err(failure) => {
@@ -136,7 +136,9 @@ fn pull_command(snapboot: &Path, words: &[OsString]) -> Result<u8> {
     let own = folder.lock().ok_or_else(|| {
         Failure::passing(format!("an image of {shown} is being made. snapboot list shows when it is there."))
     })?;
-    let (output, terminal) = (folder.next_image(), Terminal::of_this_process());
+    // One that this start would take, if there is one, gives way: it may be stale, and starts would look no further.
+    let output = folder.images().into_iter().find(|image| fit::fits(image)).unwrap_or_else(|| folder.next_image());
+    let terminal = Terminal::of_this_process();
     let wanted = Wanted { folder: &folder, output: &output, terminal: terminal.as_ref(), snapboot };
     let pulled = pull::pull(&storage, &wanted)?;
     if let Pulled::Image { .. } = pulled {
@@ -148,7 +150,7 @@ fn pull_command(snapboot: &Path, words: &[OsString]) -> Result<u8> {
 
 fn words_of(pulled: &Pulled) -> String {
     match pulled {
-        Pulled::Image { chunks } => format!("the image was pulled ({chunks} chunks)"),
+        Pulled::Image { chunks, bytes } => format!("the image was pulled ({chunks} chunks, {bytes} bytes)"),
         Pulled::NoImage => "there is no image of this program for machines like this one".to_owned(),
         Pulled::NoneFits(lines) => format!("no image fits; of the newest differs: {}", lines.join("; ")),
     }
@@ -163,7 +165,9 @@ fn list(json: bool) -> Result<u8> {
     }
     for row in &rows {
         print(&match &row.manifest {
-            Ok(manifest) => format!("{}  {} bytes  {}  {}\n", manifest.name, manifest.size, manifest.runtime, row.path),
+            Ok(manifest) => {
+                format!("{}  {} bytes  {}  {}\n", manifest.name, manifest.image.size, manifest.runtime, row.path)
+            }
             Err(failure) => format!("not used: {failure}\n"),
         })?;
     }

@@ -5,7 +5,8 @@ use std::fmt;
 use failure::{Failure, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::chunks::{hex_digest, SIZE};
+use crate::chunks::{hex_digest, Chunked};
+use crate::difference::Difference;
 use crate::signing::{PublicKeys, SecretKey};
 
 /// The most bytes that a manifest may have: the list of chunks of an image of 40 GB.
@@ -18,7 +19,7 @@ const UNSIGNED: &str = "unsigned";
 const DIGITS: usize = 16;
 
 /// An image in the remote store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Its key: a manifest that was moved to another key is no candidate there.
     pub key: String,
@@ -28,21 +29,18 @@ pub struct Manifest {
     pub runtime: String,
     /// When it was made (seconds since 1970).
     pub created: u64,
-    /// Its size (bytes).
-    pub size: u64,
-    /// The digests of its chunks, in order. All but the last have [`SIZE`] bytes.
-    pub chunks: Vec<String>,
-}
-
-/// A chunk of an image.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Chunk<'a> {
-    /// The digest of its content.
-    pub digest: &'a str,
-    /// Where it begins in the image (bytes).
-    pub offset: u64,
-    /// How long it is (bytes).
-    pub length: usize,
+    /// Identifies the image in a store: see [`identity`](crate::difference::identity).
+    #[serde(default)]
+    pub identity: String,
+    /// The hash seed of its boot, which the next image should have, too; None if it has one of its own.
+    #[serde(default)]
+    pub hash_seed: Option<u32>,
+    /// All of it.
+    #[serde(flatten)]
+    pub image: Chunked,
+    /// What makes it of the image before, if that is less.
+    #[serde(default)]
+    pub difference: Option<Difference>,
 }
 
 /// Why a manifest is no candidate.
@@ -77,17 +75,17 @@ impl Manifest {
 
     /// Identifies the content of its image.
     pub fn content(&self) -> String {
-        hex_digest(self.chunks.join(" ").as_bytes())[..DIGITS].to_owned()
+        hex_digest(self.image.chunks.join(" ").as_bytes())[..DIGITS].to_owned()
     }
 
-    /// Its chunks.
-    pub fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
-        let offsets = (0..).map(|number: u64| number * SIZE as u64);
-        self.chunks.iter().zip(offsets).map(|(digest, offset)| Chunk {
-            digest,
-            offset,
-            length: SIZE.min(usize::try_from(self.size - offset).unwrap_or(SIZE)),
-        })
+    /// The digests of all chunks that it names.
+    pub fn chunks(&self) -> impl Iterator<Item = &String> {
+        self.contents().flat_map(|content| &content.chunks)
+    }
+
+    /// What it names.
+    pub fn contents(&self) -> impl Iterator<Item = &Chunked> {
+        std::iter::once(&self.image).chain(self.difference.iter().flat_map(Difference::parts))
     }
 
     /// As it is stored.
@@ -110,7 +108,7 @@ impl Manifest {
             _ => {}
         }
         let manifest: Manifest = serde_json::from_slice(body).map_err(|_| Refused::NoManifest)?;
-        if !manifest.is_consistent() {
+        if !manifest.contents().all(Chunked::is_consistent) {
             return Err(Refused::NoManifest);
         }
         if manifest.key != key {
@@ -118,25 +116,17 @@ impl Manifest {
         }
         Ok(manifest)
     }
-
-    /// Whether it has as many chunks as its size says, and their digests are digests: they become paths.
-    fn is_consistent(&self) -> bool {
-        let is_digest =
-            |text: &String| text.len() == 64 && text.bytes().all(|it| matches!(it, b'0'..=b'9' | b'a'..=b'f'));
-        self.size > 0
-            && self.size.div_ceil(SIZE as u64) == self.chunks.len() as u64
-            && self.chunks.iter().all(is_digest)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chunks::{Chunk, SIZE};
 
     fn manifest() -> Manifest {
         let chunks = vec![hex_digest(b"1"), hex_digest(b"2")];
-        let size = SIZE as u64 + 9;
-        Manifest { key: "k".to_owned(), name: "tool".to_owned(), runtime: String::new(), created: 5, size, chunks }
+        let image = Chunked { size: SIZE as u64 + 9, chunks };
+        Manifest { key: "k".to_owned(), name: "tool".to_owned(), created: 5, image, ..Manifest::default() }
     }
 
     #[test]
@@ -165,12 +155,16 @@ mod tests {
             change(&mut changed);
             Manifest::decode(&changed.encode(None).unwrap(), "k", None)
         };
-        assert_eq!(refused(|it| it.chunks[0] = "../../key".to_owned()), Err(Refused::NoManifest));
-        assert_eq!(refused(|it| it.chunks.truncate(1)), Err(Refused::NoManifest));
-        assert_eq!(refused(|it| it.size *= 2), Err(Refused::NoManifest));
-        assert_eq!(refused(|it| (it.size, it.chunks) = (0, Vec::new())), Err(Refused::NoManifest));
+        assert_eq!(refused(|it| it.image.chunks[0] = "../../key".to_owned()), Err(Refused::NoManifest));
+        assert_eq!(refused(|it| it.image.chunks.truncate(1)), Err(Refused::NoManifest));
+        assert_eq!(refused(|it| it.image.size *= 2), Err(Refused::NoManifest));
+        assert_eq!(refused(|it| it.image = Chunked::default()), Err(Refused::NoManifest));
+        let wrong = Difference { rest: Chunked { size: 1, chunks: vec!["..".to_owned()] }, ..Difference::default() };
+        let mut with = manifest();
+        with.difference = Some(wrong);
+        assert_eq!(Manifest::decode(&with.encode(None).unwrap(), "k", None), Err(Refused::NoManifest));
         let all = manifest();
-        let chunks: Vec<Chunk<'_>> = all.chunks().collect();
+        let chunks: Vec<Chunk<'_>> = all.image.iter().collect();
         assert_eq!(
             chunks.iter().map(|chunk| (chunk.offset, chunk.length)).collect::<Vec<_>>(),
             [(0, SIZE), (SIZE as u64, 9)]

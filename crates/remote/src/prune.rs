@@ -53,11 +53,9 @@ pub(crate) fn prune_at(storage: &Storage, age: Duration, now: SystemTime) -> Res
         }
         // Whoever has signed it: others may know their key. What cannot be read ends this, since it may need any chunk.
         if let Some(stored) = storage.get(&object.path, MOST_BYTES)? {
-            needed.extend(
-                Manifest::decode(&stored, key_of(&object.path), None)
-                    .map(|manifest| manifest.chunks)
-                    .unwrap_or_default(),
-            );
+            if let Ok(manifest) = Manifest::decode(&stored, key_of(&object.path), None) {
+                needed.extend(manifest.chunks().cloned());
+            }
         }
     }
     for object in storage.list(CHUNKS)? {
@@ -73,7 +71,7 @@ pub(crate) fn prune_at(storage: &Storage, age: Duration, now: SystemTime) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunks::{hex_digest, pack, path_of};
+    use crate::chunks::{hex_digest, pack, path_of, Chunked};
     use crate::folder_of;
 
     const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -82,8 +80,8 @@ mod tests {
     fn put(storage: &Storage, content: &[u8]) -> Manifest {
         let digest = hex_digest(content);
         storage.put(&path_of(&digest), pack(content).unwrap()).unwrap();
-        let (size, chunks) = (content.len() as u64, vec![digest]);
-        let manifest = Manifest { key: "k".into(), name: "tool".into(), runtime: "".into(), created: 1, size, chunks };
+        let image = Chunked { size: content.len() as u64, chunks: vec![digest] };
+        let manifest = Manifest { key: "k".into(), name: "tool".into(), created: 1, image, ..Manifest::default() };
         storage.put(&(folder_of("k") + &manifest.id()), manifest.encode(None).unwrap()).unwrap();
         manifest
     }
@@ -101,7 +99,7 @@ mod tests {
         assert_eq!(prune_at(&storage, 30 * DAY, now + DAY / 2).unwrap(), removed(0, 0, 0), "a push may be under way");
         let size = pack(b"one").unwrap().len() as u64;
         assert_eq!(prune_at(&storage, 30 * DAY, now + 2 * DAY).unwrap(), removed(0, 1, size));
-        assert_eq!(chunks(), new.chunks.iter().cloned().collect());
+        assert_eq!(chunks(), new.chunks().cloned().collect());
         assert_eq!(prune_at(&storage, 30 * DAY, now + 31 * DAY).unwrap(), removed(1, 1, size));
         assert!(chunks().is_empty());
     }

@@ -11,9 +11,9 @@ use image_file::{starts, FirstHead, ImageFile};
 use runtime::terminal::Terminal;
 use store::{changes, fallback, Folder};
 
-use crate::chunks::{most_bytes_of, path_of, unpack, SIZE};
+use crate::chunks::{cut, hex_digest, most_bytes_of, path_of, unpack, Chunk, Chunked, SIZE};
+use crate::difference::{self, unpack_front, unpack_rest, Before};
 use crate::draft::Draft;
-use crate::manifest::Chunk;
 use crate::push::NEWEST;
 use crate::trusted::Trust;
 use crate::{folder_of, key, Manifest, Storage};
@@ -40,6 +40,8 @@ pub enum Pulled {
     Image {
         /// How many chunks were fetched, those of other candidates included.
         chunks: usize,
+        /// The bytes of these, compressed.
+        bytes: u64,
     },
     /// There is none for this program on machines like this one.
     NoImage,
@@ -51,14 +53,21 @@ pub enum Pulled {
 pub fn pull(storage: &Storage, wanted: &Wanted<'_>) -> Result<Pulled> {
     let trust = Trust::in_storage(storage)?;
     let key = key::of_folder(wanted.folder)?;
-    let (mut differing, mut wrong, mut seen) = (None, None, Fetched { chunks: 0, inputs: Seen::default() });
+    let (mut differing, mut wrong, mut fetched) = (None, None, Fetched::default());
+    let mut knows_seed = false;
     for path in candidates(storage, &key)? {
         let tried = trust.read(storage, &path, &key).and_then(|manifest| {
             let Some(manifest) = manifest else { return Ok(None) };
-            fetch(storage, &manifest, wanted, &mut seen).map(Some)
+            if let Some(seed) = manifest.hash_seed.filter(|_| !knows_seed) {
+                knows_seed = true;
+                store::remote::keep_hash_seed(wanted.folder, seed);
+            }
+            fetch(storage, &manifest, wanted, &mut fetched).map(Some)
         });
         match tried {
-            Ok(Some(lines)) if lines.is_empty() => return Ok(Pulled::Image { chunks: seen.chunks }),
+            Ok(Some(lines)) if lines.is_empty() => {
+                return Ok(Pulled::Image { chunks: fetched.chunks, bytes: fetched.bytes })
+            }
             Ok(Some(lines)) => drop(differing.get_or_insert(lines)),
             Ok(None) => {}
             Err(failure) => drop(wrong.get_or_insert(failure)),
@@ -72,7 +81,7 @@ pub fn pull(storage: &Storage, wanted: &Wanted<'_>) -> Result<Pulled> {
 }
 
 /// The paths of the manifests of a key, the newest first.
-fn candidates(storage: &Storage, key: &str) -> Result<Vec<String>> {
+pub(crate) fn candidates(storage: &Storage, key: &str) -> Result<Vec<String>> {
     let folder = folder_of(key);
     if !storage.lists() {
         return Ok(vec![folder + NEWEST]);
@@ -84,53 +93,166 @@ fn candidates(storage: &Storage, key: &str) -> Result<Vec<String>> {
 }
 
 /// What has been read for all candidates.
+#[derive(Default)]
 struct Fetched {
     chunks: usize,
+    bytes: u64,
     inputs: Seen,
 }
 
 /// Puts an image in its place if it fits; otherwise returns what differs.
 fn fetch(storage: &Storage, manifest: &Manifest, wanted: &Wanted<'_>, fetched: &mut Fetched) -> Result<Vec<String>> {
-    let chunks: Vec<Chunk<'_>> = manifest.chunks().collect();
-    let draft = Draft::make(wanted.output, manifest.size)?;
-    let mut there = BTreeSet::new();
-    let mut get = |numbers: BTreeSet<usize>| -> Result<()> {
-        let new: Vec<Chunk<'_>> = numbers.difference(&there).map(|number| chunks[*number]).collect();
-        fetched.chunks += new.len();
-        there.extend(numbers);
-        let objects: Vec<(String, usize)> =
-            new.iter().map(|chunk| (path_of(chunk.digest), most_bytes_of(chunk.length))).collect();
-        storage.get_all(&objects, |number, stored| {
-            let Chunk { digest, offset, length } = new[number];
-            draft.write(offset, &unpack(&stored, digest, length)?)
-        })
-    };
-    get(chunks_in(0..(HEAD_OFFSET + HEAD_AREA) as u64, chunks.len()))?;
-    get(chunks_of_tables(&draft.head_area()?, manifest, chunks.len())?)?;
-    let image = ImageFile::open(draft.path())?;
-    let start = changes::start_at(wanted.terminal);
-    let lines = differences::lines_by_content(&image, &start, &fetched.inputs)?;
-    if !lines.is_empty() {
-        return Ok(lines.into_iter().map(|line| line.text).collect());
+    // Whatever is wrong with the difference, the image itself may be as it should.
+    if let Ok(Some(lines)) = fetch_difference(storage, manifest, wanted, fetched) {
+        return Ok(lines);
     }
-    get((0..chunks.len()).collect())?;
+    let mut draft = Whole::begin(storage, manifest, wanted.output, fetched)?;
+    let lines = differing(&draft.draft, wanted, &draft.fetched.inputs)?;
+    if lines.is_empty() {
+        draft.get_rest()?;
+        put_in_place(draft.draft, wanted)?;
+    }
+    Ok(lines)
+}
+
+/// Does the same with what makes the image of one that is there; None if there is none of which it could be made.
+fn fetch_difference(
+    storage: &Storage,
+    manifest: &Manifest,
+    wanted: &Wanted<'_>,
+    fetched: &mut Fetched,
+) -> Result<Option<Vec<String>>> {
+    let Some(difference) = &manifest.difference else { return Ok(None) };
+    let Some(before) = image_in(wanted.folder, &difference.from) else { return Ok(None) };
+    let Some(before) = Before::read(&before)? else { return Ok(None) };
+    let size = manifest.image.size;
+    let draft = Draft::make(wanted.output, size)?;
+    for (offset, bytes) in unpack_front(&get_bytes(storage, &difference.front, fetched)?, &before, size)? {
+        draft.write(offset, &bytes)?;
+    }
+    let lines = differing(&draft, wanted, &fetched.inputs)?;
+    if !lines.is_empty() {
+        return Ok(Some(lines));
+    }
+    let stored = get_bytes(storage, &difference.rest, fetched)?;
+    for (offset, bytes) in unpack_rest(&stored, &before, &draft.head_area()?, size, &difference.moved)? {
+        draft.write(offset, &bytes)?;
+    }
+    let mut chunks = manifest.image.iter();
+    cut(draft.file(), size, |content| match chunks.next() {
+        Some(chunk) if chunk.digest == hex_digest(content) => Ok(()),
+        _ => Err(Failure::failed("an image that was made from a difference should have the digests of its manifest.")),
+    })?;
+    put_in_place(draft, wanted)?;
+    Ok(Some(lines))
+}
+
+/// The image of a folder that has this identity.
+pub(crate) fn image_in(folder: &Folder, identity: &str) -> Option<ImageFile> {
+    let images = folder.all_images().into_iter().filter_map(|path| ImageFile::open(&path).ok());
+    images.into_iter().find(|image| difference::identity(image) == identity)
+}
+
+/// Bytes of the remote store.
+fn get_bytes(storage: &Storage, wanted: &Chunked, fetched: &mut Fetched) -> Result<Vec<u8>> {
+    let chunks: Vec<Chunk<'_>> = wanted.iter().collect();
+    let mut bytes = vec![0; usize::try_from(wanted.size).unwrap_or(usize::MAX)];
+    get_chunks(storage, &chunks, fetched, |chunk, content| {
+        bytes[chunk.offset as usize..][..content.len()].copy_from_slice(&content);
+        Ok(())
+    })?;
+    Ok(bytes)
+}
+
+/// Calls `each` with chunks and their contents, in any order.
+fn get_chunks(
+    storage: &Storage,
+    chunks: &[Chunk<'_>],
+    fetched: &mut Fetched,
+    mut each: impl FnMut(Chunk<'_>, Vec<u8>) -> Result<()>,
+) -> Result<()> {
+    let objects: Vec<(String, usize)> =
+        chunks.iter().map(|chunk| (path_of(chunk.digest), most_bytes_of(chunk.length))).collect();
+    storage.get_all(&objects, |number, stored| {
+        fetched.chunks += 1;
+        fetched.bytes += stored.len() as u64;
+        each(chunks[number], unpack(&stored, chunks[number].digest, chunks[number].length)?)
+    })
+}
+
+/// An image that is fetched chunk by chunk.
+struct Whole<'a> {
+    storage: &'a Storage,
+    chunks: Vec<Chunk<'a>>,
+    there: BTreeSet<usize>,
+    draft: Draft,
+    fetched: &'a mut Fetched,
+}
+
+impl<'a> Whole<'a> {
+    /// Fetches heads, tables and answers.
+    fn begin(
+        storage: &'a Storage,
+        manifest: &'a Manifest,
+        output: &Path,
+        fetched: &'a mut Fetched,
+    ) -> Result<Whole<'a>> {
+        let size = manifest.image.size;
+        let draft = Draft::make(output, size)?;
+        let mut whole =
+            Whole { storage, chunks: manifest.image.iter().collect(), there: BTreeSet::new(), draft, fetched };
+        whole.get(chunks_in(0..(HEAD_OFFSET + HEAD_AREA) as u64, whole.chunks.len()))?;
+        whole.get(chunks_of_tables(&whole.draft.head_area()?, size, whole.chunks.len())?)?;
+        Ok(whole)
+    }
+
+    fn get_rest(&mut self) -> Result<()> {
+        self.get((0..self.chunks.len()).collect())
+    }
+
+    /// Fetches the chunks of these numbers.
+    fn get(&mut self, numbers: BTreeSet<usize>) -> Result<()> {
+        let new: Vec<Chunk<'_>> = numbers.difference(&self.there).map(|number| self.chunks[*number]).collect();
+        self.there.extend(numbers);
+        get_chunks(self.storage, &new, self.fetched, |chunk, content| self.draft.write(chunk.offset, &content))
+    }
+}
+
+/// Fetches an image into a file that is removed with the draft.
+pub(crate) fn fetch_whole(storage: &Storage, manifest: &Manifest, output: &Path) -> Result<Draft> {
+    let mut fetched = Fetched::default();
+    let mut whole = Whole::begin(storage, manifest, output, &mut fetched)?;
+    whole.get_rest()?;
+    Ok(whole.draft)
+}
+
+/// What of an image's inputs differs here.
+fn differing(draft: &Draft, wanted: &Wanted<'_>, inputs: &Seen) -> Result<Vec<String>> {
+    let image = ImageFile::open(draft.path())?;
+    let lines = differences::lines_by_content(&image, &changes::start_at(wanted.terminal), inputs)?;
+    Ok(lines.into_iter().map(|line| line.text).collect())
+}
+
+/// Makes it an image of this machine's store.
+fn put_in_place(draft: Draft, wanted: &Wanted<'_>) -> Result<()> {
+    let id = ImageFile::open(draft.path())?.head().image_id();
     draft.hand_over_to(&[wanted.snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
     let replaced = FirstHead::read(wanted.output).ok().map(|first| first.head.image_id());
     draft.publish()?;
-    starts::begin_counting(image.head().image_id(), replaced);
-    Ok(Vec::new())
+    starts::begin_counting(id, replaced);
+    Ok(())
 }
 
 /// The numbers of the chunks that hold the tables and the answers of all variants.
-fn chunks_of_tables(area: &[u8], manifest: &Manifest, count: usize) -> Result<BTreeSet<usize>> {
-    let first = Head::parse(area, manifest.size)?;
+fn chunks_of_tables(area: &[u8], size: u64, count: usize) -> Result<BTreeSet<usize>> {
+    let first = Head::parse(area, size)?;
     let mut numbers = BTreeSet::new();
     for number in 0..first.variants {
-        let head = Head::parse_variant(number, area, manifest.size)?;
-        if head.file_size != manifest.size {
+        let head = Head::parse_variant(number, area, size)?;
+        if head.file_size != size {
             return Err(Failure::failed(format!(
                 "the manifest of an image should name its size, {} bytes, and names {}.",
-                head.file_size, manifest.size
+                head.file_size, size
             )));
         }
         numbers.extend(chunks_in(head.tables_offset..head.tables_offset + head.tables_size, count));

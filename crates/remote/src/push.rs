@@ -1,5 +1,6 @@
 //! Gives an image to the remote store.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ use image_file::info::Info;
 use image_file::ImageFile;
 use store::Folder;
 
-use crate::chunks::{cut, hex_digest, pack, path_of};
+use crate::chunks::{cut, hex_digest, pack, path_of, Chunked, SIZE};
+use crate::difference::{self, Difference, Made};
 use crate::signing::SecretKey;
-use crate::{folder_of, forbidden, key, Manifest, Storage};
+use crate::trusted::Trust;
+use crate::{folder_of, forbidden, key, pull, Manifest, Storage};
 
 /// The name of the only manifest of a key where the storage cannot list those that it has.
 pub const NEWEST: &str = "newest";
@@ -28,6 +31,8 @@ pub struct Pushed {
     pub new: usize,
     /// The bytes of these, compressed.
     pub sent: u64,
+    /// The bytes of all, compressed.
+    pub whole: u64,
 }
 
 /// Gives an image of a folder of the store. Without a key the manifest is not signed, and counts in a directory alone.
@@ -43,39 +48,108 @@ pub fn push(storage: &Storage, secret: Option<&SecretKey>, image: &Path) -> Resu
             image.path.display()
         )));
     }
-    let (mut chunks, mut waiting, mut pushed) = (Vec::new(), Vec::new(), Pushed::default());
-    let mut send = |waiting: &mut Vec<(String, Vec<u8>)>| -> Result<()> {
-        let (new, sent) = storage.add_all(std::mem::take(waiting), RENEW)?;
-        (pushed.new, pushed.sent) = (pushed.new + new, pushed.sent + sent);
-        Ok(())
+    let mut sent = Sent { storage, pushed: Pushed::default(), seen: BTreeSet::new() };
+    let content = sent.send(|each| cut(&image.file, image.size, each))?;
+    let pushed = sent.pushed;
+    let difference = match before(storage, secret, &key, &folder, &image) {
+        Some(before) => sent.send_difference(&image, &before)?,
+        None => None,
     };
-    let mut seen = std::collections::BTreeSet::new();
-    cut(&image.file, image.size, |chunk| {
-        let digest = hex_digest(chunk);
-        if seen.insert(digest.clone()) {
-            waiting.push((path_of(&digest), pack(chunk)?));
-        }
-        chunks.push(digest);
-        if waiting.len() < AT_ONCE {
-            return Ok(());
-        }
-        send(&mut waiting)
-    })?;
-    send(&mut waiting)?;
-    let manifest = manifest(&key, &folder, &image, chunks);
-    put_manifest(storage, &manifest, secret)?;
-    Ok(Pushed { chunks: manifest.chunks.len(), ..pushed })
+    put_manifest(storage, &manifest(&key, &folder, &image, content, difference), secret)?;
+    Ok(pushed)
 }
 
-fn manifest(key: &str, folder: &Folder, image: &ImageFile, chunks: Vec<String>) -> Manifest {
+/// What goes to the remote store.
+struct Sent<'a> {
+    storage: &'a Storage,
+    pushed: Pushed,
+    seen: BTreeSet<String>,
+}
+
+impl Sent<'_> {
+    /// Sends bytes as chunks. `cut` calls what it is given with each of them.
+    fn send(&mut self, cut: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>) -> Result<Chunked> {
+        let (mut sent, mut waiting) = (Chunked::default(), Vec::new());
+        cut(&mut |chunk| {
+            let digest = hex_digest(chunk);
+            sent.size += chunk.len() as u64;
+            sent.chunks.push(digest.clone());
+            self.pushed.chunks += 1;
+            if self.seen.insert(digest.clone()) {
+                let stored = pack(chunk)?;
+                self.pushed.whole += stored.len() as u64;
+                waiting.push((path_of(&digest), stored));
+            }
+            if waiting.len() < AT_ONCE {
+                return Ok(());
+            }
+            self.add(&mut waiting)
+        })?;
+        self.add(&mut waiting)?;
+        Ok(sent)
+    }
+
+    fn add(&mut self, waiting: &mut Vec<(String, Vec<u8>)>) -> Result<()> {
+        let (new, sent) = self.storage.add_all(std::mem::take(waiting), RENEW)?;
+        (self.pushed.new, self.pushed.sent) = (self.pushed.new + new, self.pushed.sent + sent);
+        Ok(())
+    }
+
+    /// Sends what makes the image of the one before; None if all of it is hardly more.
+    fn send_difference(&mut self, image: &ImageFile, before: &ImageFile) -> Result<Option<Difference>> {
+        let Some(Made { front, rest, moved }) = difference::between(image, before)? else { return Ok(None) };
+        if ((front.len() + rest.len()) as u64) * 4 > self.pushed.whole * 3 {
+            return Ok(None);
+        }
+        let mut send = |bytes: &[u8]| self.send(|each| bytes.chunks(SIZE).try_for_each(each));
+        Ok(Some(Difference { from: difference::identity(before), front: send(&front)?, rest: send(&rest)?, moved }))
+    }
+}
+
+/// The newest other image of this key, which most readers have: that of the store, or a copy. None if there is none, or it cannot be had: then
+/// readers fetch all of an image.
+fn before(
+    storage: &Storage,
+    secret: Option<&SecretKey>,
+    key: &str,
+    folder: &Folder,
+    image: &ImageFile,
+) -> Option<ImageFile> {
+    let trust = match (Trust::in_storage(storage), secret) {
+        (Ok(trust), _) => trust,
+        (Err(_), Some(secret)) => Trust::Signers(secret.public()),
+        (Err(_), None) => return None,
+    };
+    let own = difference::identity(image);
+    let read = |path: String| trust.read(storage, &path, key).ok().flatten();
+    let manifest = pull::candidates(storage, key).ok()?.into_iter().find_map(read)?;
+    if manifest.identity == own {
+        return None;
+    }
+    pull::image_in(folder, &manifest.identity).or_else(|| {
+        let draft = pull::fetch_whole(storage, &manifest, &image.path).ok()?;
+        // It stays open when the draft goes.
+        ImageFile::open(draft.path()).ok()
+    })
+}
+
+fn manifest(
+    key: &str,
+    folder: &Folder,
+    image: &ImageFile,
+    content: Chunked,
+    difference: Option<Difference>,
+) -> Manifest {
     let info = Info::read(&image.tables());
     Manifest {
         key: key.to_owned(),
         name: folder.command().map(|command| command.name).unwrap_or_default(),
         runtime: info.runtime,
         created: info.created,
-        size: image.size,
-        chunks,
+        identity: difference::identity(image),
+        hash_seed: store::remote::hash_seed(folder),
+        image: content,
+        difference,
     }
 }
 

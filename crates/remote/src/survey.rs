@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use failure::{Failure, Result};
 use serde::Serialize;
 
-use crate::chunks::{most_bytes_of, path_of, unpack};
+use crate::chunks::{most_bytes_of, path_of, unpack, Chunked};
 use crate::trusted::Trust;
 use crate::{key_of, Manifest, Storage, IMAGES};
 
@@ -40,7 +40,7 @@ impl Row {
             name: manifest.map(|it| it.name.as_str()),
             runtime: manifest.map(|it| it.runtime.as_str()),
             created: manifest.map(|it| it.created),
-            size: manifest.map(|it| it.size),
+            size: manifest.map(|it| it.image.size),
         }
     }
 }
@@ -66,7 +66,7 @@ pub fn rows(storage: &Storage) -> Result<Vec<Row>> {
 /// Reads every chunk of an image. Returns what is wrong. `good`: the chunks that were found whole before.
 pub fn damage(storage: &Storage, manifest: &Manifest, good: &mut BTreeSet<String>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for chunk in manifest.chunks() {
+    for chunk in manifest.contents().flat_map(Chunked::iter) {
         if good.contains(chunk.digest) {
             continue;
         }

@@ -26,6 +26,8 @@ pub const PUSH: &str = "push";
 pub const CHECK: &str = "check";
 /// The file in a command's folder with what was said last.
 const FILE: &str = "remote.json";
+/// The file in a command's folder with the hash seed of its images.
+const HASH_SEED: &str = "hash-seed.json";
 /// How much of it is kept (characters).
 const MOST_SAID: usize = 2000;
 
@@ -56,6 +58,29 @@ pub fn check() -> Option<Result<String>> {
             false => Err(Failure::refusal(text(&done.stderr).trim_start_matches("snapboot: "))),
         }
     })
+}
+
+/// The hash seed that images of this folder share with those of other machines, so that the next one has much in common with them: that of the
+/// newest, or one that is drawn now. None without a remote store.
+pub(crate) fn shared_hash_seed(folder: &Folder) -> Option<u32> {
+    is_named().then(|| {
+        hash_seed(folder).unwrap_or_else(|| {
+            let seed = freeze::new_hash_seed();
+            keep_hash_seed(folder, seed);
+            seed
+        })
+    })
+}
+
+/// The hash seed of this folder's images, if they share one.
+pub fn hash_seed(folder: &Folder) -> Option<u32> {
+    folder.read(&folder.name_for_kind(HASH_SEED))
+}
+
+/// Keeps the hash seed that the folder's next image should have.
+pub fn keep_hash_seed(folder: &Folder, seed: u32) {
+    // The next image has another one then, and less in common with this one.
+    let _ = folder.write(&folder.name_for_kind(HASH_SEED), &seed);
 }
 
 fn is_named() -> bool {

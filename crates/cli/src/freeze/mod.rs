@@ -127,6 +127,7 @@ fn request(arguments: &Freeze, words: &[OsString]) -> Result<FreezeRequest> {
         guards: arguments.guards.clone(),
         origin: origin(&arguments.command, words),
         store: None,
+        hash_seed: None,
         installation: Installation::find()?,
     })
 }

@@ -53,6 +53,10 @@ const PAD: usize = 16 * 1024;
 /// CRuby's main function keeps the argument count of the boot, so for it the space consists of this many arguments.
 const PAD_ARGUMENTS: usize = 1024;
 
+/// How often a program may begin until its memory lies as that of other machines' boots: of 2,980 machines one goes on with another layout,
+/// since one start of 512 has that. Those take half a second.
+const MOST_STARTS_FOR_LAYOUT: u32 = 4096;
+
 /// What to boot, and in which conditions.
 #[derive(Clone, Copy)]
 pub struct BootRequest<'a> {
@@ -76,10 +80,19 @@ pub struct BootRequest<'a> {
     pub limit: Option<Duration>,
 }
 
-/// The hash seed for the boots of one freeze. Never 0, with which Python would hash the same way in each freeze, and within
-/// the range of a C int, which PyConfig_GetInt (CPython 3.14) returns.
-pub fn hash_seed() -> u32 {
-    (RandomState::new().build_hasher().finish() as u32 >> 1) | 1
+/// A hash seed that no other freeze has. Never 0, with which Python would hash the same way in each freeze, and within the range of a C int,
+/// which PyConfig_GetInt (CPython 3.14) returns.
+pub fn new_hash_seed() -> u32 {
+    valid_hash_seed(RandomState::new().build_hasher().finish() as u32)
+}
+
+/// The hash seed for the boots of a variant of this number: made from one that images share, or a new one.
+pub fn hash_seed(shared: Option<u32>, number: u32) -> u32 {
+    shared.map_or_else(new_hash_seed, |seed| valid_hash_seed(seed.wrapping_add(2 * number)))
+}
+
+fn valid_hash_seed(seed: u32) -> u32 {
+    (seed & i32::MAX as u32) | 1
 }
 
 /// A boot that came to its end: its report, or why it cannot be frozen; and its accesses.
@@ -161,7 +174,7 @@ impl<'a> BootRequest<'a> {
         let ProgramOutput { stdout, stderr, finish } = output.map_err(|error| self.not_started(&error))?;
         let (socket, other_end) = UnixStream::pair().map_err(|error| self.not_started(&error))?;
         let changing = self.changing()?;
-        let mut command = self.command(other_end)?;
+        let mut command = self.command(other_end, writes_image)?;
         let mut start = std::env::current_dir().ok();
         if let Watch::OtherStart(folder, _) = watch {
             command.current_dir(folder);
@@ -287,7 +300,7 @@ impl<'a> BootRequest<'a> {
 
     /// The command line of the runtime: its options, the front end, and for Ruby a main script, which is the program's
     /// own or a stand-in for any arguments.
-    fn command(&self, socket: UnixStream) -> Result<Command> {
+    fn command(&self, socket: UnixStream, writes_image: bool) -> Result<Command> {
         let Freeze { request, program, dir, .. } = self.freeze;
         let (installation, main) = (&request.installation, &program.main);
         let freezer = installation.freezer()?;
@@ -325,6 +338,10 @@ impl<'a> BootRequest<'a> {
                 // The front end removes them.
                 argv.extend(vec!["x".repeat(PAD / PAD_ARGUMENTS - 1).into(); PAD_ARGUMENTS]);
             }
+        }
+        if writes_image && self.freeze.request.hash_seed.is_some() {
+            // The freezer removes it.
+            environment.push(("SNAPBOOT_LAYOUT".into(), MOST_STARTS_FOR_LAYOUT.to_string().into()));
         }
         let mut command = Start { program: program.runtime.program.clone(), argv, environment }.command(dir)?;
         const { assert!(channel::STANDARD_INPUT == libc::O_DSYNC) };

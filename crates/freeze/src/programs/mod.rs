@@ -39,7 +39,7 @@ use crate::program::Program;
 use crate::progress::Progress;
 use crate::request::{FreezeRequest, InStore};
 
-pub use boot::{hash_seed, BootRequest};
+pub use boot::{hash_seed, new_hash_seed, BootRequest};
 pub use confined::{run as run_confined, SUBCOMMAND as CONFINED};
 pub use cpu_level::for_level;
 pub use derived::follows_form_of_secrets;

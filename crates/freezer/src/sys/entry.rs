@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{account_hooks, attributes, events, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets};
+use super::{account_hooks, attributes, events, layout, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets};
 
 extern "C" {
     /// What `pthread_atfork` of glibc calls, which some architectures have only in a static part of it (pthread/pthread_atfork.c).
@@ -11,12 +11,17 @@ extern "C" {
 
 type Handler = extern "C" fn();
 
+/// What the loader of glibc gives each constructor: the number of arguments, these, and the variables (elf/dl-init.c).
+type Constructor = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+
 /// The loader calls this before the program starts.
 #[used]
 #[link_section = ".init_array"]
-static CONSTRUCTOR: extern "C" fn() = constructor;
+static CONSTRUCTOR: Constructor = constructor;
 
-extern "C" fn constructor() {
+extern "C" fn constructor(_count: c_int, arguments: *const *const c_char, variables: *const *const c_char) {
+    // SAFETY: this is the constructor, and nothing was done before.
+    unsafe { layout::settle(arguments, variables) };
     crate::arch::leave_addresses_unsigned();
     take_out_of_preload();
     take_out_bind_now();

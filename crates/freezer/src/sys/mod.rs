@@ -14,6 +14,7 @@ pub mod events;
 mod exit;
 mod file;
 pub mod image_memory;
+mod layout;
 pub mod libc_hooks;
 mod locale_hooks;
 mod locales;
