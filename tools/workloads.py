@@ -331,6 +331,7 @@ WORKLOADS = {
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
     "packages": Workload("what builds and checks wheel and gem", python=("auditwheel", "cargo-zigbuild", "hatchling", "ziglang")),
     "storages": Workload("a server that speaks as S3 does, and Redis", python=("moto[s3,server]",), debian=("redis-server",)),
+    "prometheus": Workload("what reads metrics", python=("prometheus-client",)),
     "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "code-data-share": Workload(

@@ -9,28 +9,30 @@ use image::{Head, HEAD_AREA, HEAD_OFFSET};
 use image_file::differences::{self, Seen};
 use image_file::{starts, FirstHead, ImageFile};
 use runtime::terminal::Terminal;
-use store::{changes, fallback, Folder};
+use store::{changes, fallback};
 
 use crate::chunks::{most_bytes_of, path_of, unpack, SIZE};
 use crate::draft::Draft;
 use crate::manifest::Chunk;
 use crate::push::NEWEST;
 use crate::trusted::Trust;
-use crate::{folder_of, key, Manifest, Storage};
+use crate::{folder_of, readers, used, Manifest, Storage};
 
 /// How many images are looked at before this machine makes its own.
 const MOST_CANDIDATES: usize = 8;
 
 /// What is wanted.
 pub struct Wanted<'a> {
-    /// The folder of the command, in the store.
-    pub folder: &'a Folder,
-    /// Where the image goes, in the folder.
+    /// The key of such images.
+    pub key: &'a str,
+    /// Where the image goes.
     pub output: &'a Path,
+    /// Its permissions. None: those of an image that was made here, for everybody who may read what its boot has read.
+    pub mode: Option<u32>,
     /// The terminal of the starts that it is for.
     pub terminal: Option<&'a Terminal>,
-    /// The command `snapboot` of this machine, to which the image hands over starts that it cannot serve.
-    pub snapboot: &'a Path,
+    /// The command `snapboot` of this machine, to which an image of the store hands over starts that it cannot serve.
+    pub snapboot: Option<&'a Path>,
 }
 
 /// What came of it.
@@ -50,15 +52,18 @@ pub enum Pulled {
 /// Takes the newest image that fits. Fails if none does and something was wrong with one.
 pub fn pull(storage: &Storage, wanted: &Wanted<'_>) -> Result<Pulled> {
     let trust = Trust::in_storage(storage)?;
-    let key = key::of_folder(wanted.folder)?;
+    let key = wanted.key;
     let (mut differing, mut wrong, mut seen) = (None, None, Fetched { chunks: 0, inputs: Seen::default() });
-    for path in candidates(storage, &key)? {
-        let tried = trust.read(storage, &path, &key).and_then(|manifest| {
+    for path in candidates(storage, key)? {
+        let tried = trust.read(storage, &path, key).and_then(|manifest| {
             let Some(manifest) = manifest else { return Ok(None) };
             fetch(storage, &manifest, wanted, &mut seen).map(Some)
         });
         match tried {
-            Ok(Some(lines)) if lines.is_empty() => return Ok(Pulled::Image { chunks: seen.chunks }),
+            Ok(Some(lines)) if lines.is_empty() => {
+                used::mark(storage, &path);
+                return Ok(Pulled::Image { chunks: seen.chunks });
+            }
             Ok(Some(lines)) => drop(differing.get_or_insert(lines)),
             Ok(None) => {}
             Err(failure) => drop(wrong.get_or_insert(failure)),
@@ -114,9 +119,13 @@ fn fetch(storage: &Storage, manifest: &Manifest, wanted: &Wanted<'_>, fetched: &
         return Ok(lines.into_iter().map(|line| line.text).collect());
     }
     get((0..chunks.len()).collect())?;
-    draft.hand_over_to(&[wanted.snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
+    if let Some(snapboot) = wanted.snapboot {
+        draft.hand_over_to(&[snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
+    }
     let replaced = FirstHead::read(wanted.output).ok().map(|first| first.head.image_id());
-    draft.publish()?;
+    draft.publish(wanted.mode.map_or_else(|| readers::mode(&image), Ok)?)?;
+    // A machine that has never frozen anything has no folder for counts.
+    starts::create_folder();
     starts::begin_counting(image.head().image_id(), replaced);
     Ok(Vec::new())
 }

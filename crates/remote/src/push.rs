@@ -9,7 +9,8 @@ use image_file::ImageFile;
 use store::Folder;
 
 use crate::chunks::{cut, hex_digest, pack, path_of};
-use crate::signing::SecretKey;
+use crate::sign_command::Sign;
+use crate::storage::READ_ONLY;
 use crate::{folder_of, forbidden, key, Manifest, Storage};
 
 /// The name of the only manifest of a key where the storage cannot list those that it has.
@@ -31,10 +32,18 @@ pub struct Pushed {
 }
 
 /// Gives an image of a folder of the store. Without a key the manifest is not signed, and counts in a directory alone.
-pub fn push(storage: &Storage, secret: Option<&SecretKey>, image: &Path) -> Result<Pushed> {
+pub fn push(storage: &Storage, signer: Option<&dyn Sign>, image: &Path) -> Result<Pushed> {
     let folder = Folder::containing(image)
         .ok_or_else(|| Failure::refusal(format!("{} should be an image of the store.", image.display())))?;
-    let key = key::of_folder(&folder)?;
+    let name = folder.command().map(|command| command.name).unwrap_or_default();
+    push_as(storage, signer, image, &key::of_folder(&folder)?, &name)
+}
+
+/// Gives an image under a key. `name`: of its program, for people.
+pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, key: &str, name: &str) -> Result<Pushed> {
+    if storage.is_read_only() {
+        return Err(Failure::refusal(format!("{} stays on this machine: {READ_ONLY} is set.", image.display())));
+    }
     let image = ImageFile::open(image)?;
     forbidden::check(&image)?;
     if image.settings()?.max_thaws != 0 {
@@ -62,16 +71,16 @@ pub fn push(storage: &Storage, secret: Option<&SecretKey>, image: &Path) -> Resu
         send(&mut waiting)
     })?;
     send(&mut waiting)?;
-    let manifest = manifest(&key, &folder, &image, chunks);
-    put_manifest(storage, &manifest, secret)?;
+    let manifest = manifest(key, name, &image, chunks);
+    put_manifest(storage, &manifest, signer)?;
     Ok(Pushed { chunks: manifest.chunks.len(), ..pushed })
 }
 
-fn manifest(key: &str, folder: &Folder, image: &ImageFile, chunks: Vec<String>) -> Manifest {
+fn manifest(key: &str, name: &str, image: &ImageFile, chunks: Vec<String>) -> Manifest {
     let info = Info::read(&image.tables());
     Manifest {
         key: key.to_owned(),
-        name: folder.command().map(|command| command.name).unwrap_or_default(),
+        name: name.to_owned(),
         runtime: info.runtime,
         created: info.created,
         size: image.size,
@@ -80,8 +89,8 @@ fn manifest(key: &str, folder: &Folder, image: &ImageFile, chunks: Vec<String>) 
 }
 
 /// Last, so that nobody finds an image before its chunks are there.
-fn put_manifest(storage: &Storage, manifest: &Manifest, secret: Option<&SecretKey>) -> Result<()> {
+fn put_manifest(storage: &Storage, manifest: &Manifest, signer: Option<&dyn Sign>) -> Result<()> {
     let folder = folder_of(&manifest.key);
     let name = if storage.lists() { manifest.id() } else { NEWEST.to_owned() };
-    storage.put(&format!("{folder}{name}"), manifest.encode(secret)?)
+    storage.put(&format!("{folder}{name}"), manifest.encode(signer)?)
 }
