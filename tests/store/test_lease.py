@@ -2,12 +2,15 @@
 
 import concurrent.futures
 import contextlib
+import http.server
 import json
 import os
 import shutil
 import signal
+import threading
 
 import pytest
+from common import support
 from common.languages import PYTHON
 
 from store.fleets import Fleet, directory, look_again, made, s3, said
@@ -22,6 +25,12 @@ import os, sys, time
 while len(sys.argv) < 2 and os.path.exists({file!r}):
     time.sleep(0.01)
 VALUE = 1
+"""
+
+REFUSED = """
+import snapboot, threading, time
+threading.Thread(target=lambda: time.sleep(99), daemon=True).start()
+snapboot.freeze_point()
 """
 
 
@@ -123,6 +132,50 @@ def test_what_is_no_lease_is_in_nobodys_way(left, damage):
     assert made(other) and is_thawed(fleet.start(other)), said(other)
 
 
+class Empty(http.server.BaseHTTPRequestHandler):
+    """A WebDAV store that has nothing, and answers whatever would change it with the server's status; never, if that is None."""
+
+    def has_nothing(self):
+        self.answer(404)
+
+    def refuses(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.server.status is None:
+            self.server.has_ended.wait()
+        self.answer(self.server.status or 500)
+
+    def answer(self, status):
+        with contextlib.suppress(OSError):
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    do_GET = do_HEAD = do_PROPFIND = has_nothing
+    do_PUT = do_MKCOL = do_DELETE = do_MOVE = do_COPY = refuses
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.fault("a remote store that can be read, and answers 403, 404, 500 or nothing to a lease or an image", "it is made here")
+@pytest.mark.parametrize("status", [403, 404, 500, None])
+def test_a_store_that_takes_nothing(tmp_path, status):
+    fleet = Fleet(tmp_path, PYTHON)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Empty)
+    server.status, server.has_ended = status, threading.Event()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    host, port = server.server_address
+    one = fleet.machine("one", url=f"webdav:///?endpoint=http://{host}:{port}", SNAPBOOT_REMOTE_TIMEOUT="3")
+    first = fleet.start(one)
+    one.wait()
+    again = fleet.start(one)
+    server.has_ended.set()
+    server.shutdown()
+    server.server_close()
+    assert first.fell_back and made(one) and is_thawed(again) and again.out == first.out, said(one)
+    assert said(one)["about"] == "push" and said(one)["text"], said(one)
+
+
 def test_a_lease_ends_with_the_work(tmp_path):
     fleet = Fleet(tmp_path, PYTHON)
     one = fleet.machine("one")
@@ -136,8 +189,8 @@ def test_a_lease_ends_with_the_work(tmp_path):
     fleet.start(private)
     private.wait()
     assert "stays on this machine" in said(private)["text"] and not leases(fleet), said(private)
-    fleet.part.write_text("import socket\nVALUE = socket.socket()\n")
-    other = fleet.machine("other")
+    fleet.script.write_text(REFUSED)
+    other = fleet.machine("other", PYTHONPATH=str(support.ROOT / "python"))
     fleet.start(other)
     (row,) = other.wait()
     assert row["state"] == "refused" and not leases(fleet), row

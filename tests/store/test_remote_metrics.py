@@ -23,7 +23,7 @@ print(json.dumps([[sample.name, sample.labels, sample.value] for family in famil
 @pytest.fixture(scope="module")
 def read_by_prometheus():
     """Parses OpenMetrics text. Returns the values, by names of samples and the values of their labels."""
-    python = prepared("prometheus")["bin"] + "/python"
+    python = prepared("storages")["bin"] + "/python"
 
     def parsed(text):
         done = subprocess.run([python, "-c", READS], input=text, capture_output=True, text=True)

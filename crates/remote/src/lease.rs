@@ -134,12 +134,12 @@ mod tests {
     }
 
     /// So many seconds after the begin of a period.
-    fn at(seconds: u64) -> SystemTime {
+    fn moment_after(seconds: u64) -> SystemTime {
         SystemTime::UNIX_EPOCH + LENGTH * 1000 + Duration::from_secs(seconds)
     }
 
     fn take(storage: &Storage, seconds: u64) -> Turn {
-        Lease::take_at(storage, "k", true, at(seconds)).unwrap()
+        Lease::take_at(storage, "k", true, moment_after(seconds)).unwrap()
     }
 
     #[test]
@@ -151,20 +151,20 @@ mod tests {
         for seconds in [length / 2, length - 1, length, length + length / 2 - 1] {
             assert_eq!(take(&storage, seconds), Turn::Other, "{seconds}");
         }
-        assert!(matches!(Lease::take_at(&storage, "other", true, at(length)), Ok(Turn::Own(_))));
+        assert!(matches!(Lease::take_at(&storage, "other", true, moment_after(length)), Ok(Turn::Own(_))));
         // It ends by itself, and then the next one has it.
         let Turn::Own(second) = take(&storage, length + length / 2) else { panic!("the lease has ended") };
         assert_eq!(take(&storage, 2 * length), Turn::Other);
         second.end(&storage).unwrap();
         assert!(matches!(take(&storage, 2 * length), Turn::Own(_)));
-        remove_ended(&storage, at(5 * length)).unwrap();
+        remove_ended(&storage, moment_after(5 * length)).unwrap();
         assert!(storage.list(LEASES).unwrap().is_empty());
     }
 
     #[test]
     fn who_can_give_no_image_waits_for_others_and_takes_no_lease() {
         let (_top, storage) = storage();
-        let looks = |seconds| Lease::take_at(&storage, "k", false, at(seconds)).unwrap();
+        let looks = |seconds| Lease::take_at(&storage, "k", false, moment_after(seconds)).unwrap();
         assert_eq!(looks(0), Turn::Nobody);
         assert!(matches!(take(&storage, 0), Turn::Own(_)));
         assert_eq!(looks(1), Turn::Other);

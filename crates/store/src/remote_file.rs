@@ -30,7 +30,7 @@ pub struct PulledFile {
 impl SharedFile {
     /// The image of a request, if there is a remote store and others could use it: not one whose use has a limit, which would be that of all
     /// machines together. Fails as the freeze would before it boots anything.
-    pub fn of(request: &FreezeRequest, progress: &dyn Progress) -> Result<Option<SharedFile>> {
+    pub fn for_request(request: &FreezeRequest, progress: &dyn Progress) -> Result<Option<SharedFile>> {
         let is_limited = request.max_age.is_some() || request.max_thaws.is_some();
         let Some(origin) = request.origin.as_ref().filter(|_| remote::is_named() && !is_limited) else {
             return Ok(None);

@@ -82,7 +82,7 @@ fn take_or_freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting)
     if let Some(note) = misplaced_options(&arguments.command, words) {
         spinner.print_note(&note.to_string());
     }
-    let shared = if arguments.no_remote { None } else { SharedFile::of(&request, &spinner)? };
+    let shared = if arguments.no_remote { None } else { SharedFile::for_request(&request, &spinner)? };
     let Some(shared) = shared else { return Ok(Outcome::Frozen(freeze::freeze(&request, &spinner))) };
     spinner.phase("looking for the image in the remote store");
     match shared.pull() {
