@@ -89,6 +89,7 @@ DATA = {
     "launcher/src/arch/aarch64.rs refusal": "the words beside a check",
     "launcher/src/arch/x86_64.rs refusal": "the words beside a check",
     "recipes/src/lib.rs remedy": "a recipe's sentence",
+    "remote/src/sign_command.rs decoded": "a signature",
     "store/src/command.rs text": "a file's text",
 }
 

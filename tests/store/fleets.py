@@ -1,8 +1,13 @@
 """Machines that share images: stores of their own, the same program at the same path, and a remote store."""
 
+import contextlib
 import json
+import pathlib
+import urllib.request
 
 from common import support
+from common.ready import prepared
+from common.servers import answering, free_port
 
 from store.stores import Store
 
@@ -11,6 +16,7 @@ SOURCE = {
     "ruby": 'require_relative "part"\nputs "#{VALUE} #{ARGV}"\n',
 }
 PART = {"python": "VALUE = 1\n", "ruby": "VALUE = 1\n"}
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "AKIATESTONLY", "AWS_SECRET_ACCESS_KEY": "of-no-use-elsewhere"}
 
 
 class Fleet:
@@ -38,7 +44,7 @@ class Fleet:
     def again(self, name, url=None, **variables):
         """The machine of that name, with what it has."""
         folder = self.top / name
-        return Store(folder, SNAPBOOT_REMOTE=url or f"file://{self.remote}", **{**self.keys, **variables})
+        return Store(folder, **{"SNAPBOOT_REMOTE": url or f"file://{self.remote}", **self.keys, **variables})
 
     def start(self, machine):
         return machine.run(*self.words, "a", cwd=self.files)
@@ -62,3 +68,30 @@ def said(machine):
     """What was said last about an image on its way."""
     file, = (machine.place / "cache").glob("show*/remote.json")
     return json.loads(file.read_text())
+
+
+def look_again(machine, waited=0):
+    """Has the next start of a machine look for what was put off. waited: for how long it has been (seconds)."""
+    (file,) = (machine.place / "cache").glob("show*/put-off.json")
+    put_off = json.loads(file.read_text())
+    file.write_text(json.dumps({**put_off, "at": 0, "since": put_off["since"] - waited}))
+
+
+@contextlib.contextmanager
+def directory(fleet):
+    """The URL of the fleet's directory, and variables."""
+    yield None, {}
+
+
+@contextlib.contextmanager
+def s3(fleet):
+    """The URL of an empty bucket of moto, and the variables with which a machine may use it."""
+    port = free_port()
+    endpoint = f"http://127.0.0.1:{port}"
+
+    def has_made_bucket():
+        with contextlib.suppress(OSError), urllib.request.urlopen(urllib.request.Request(f"{endpoint}/images", method="PUT")):
+            return True
+
+    with answering([pathlib.Path(prepared("storages")["bin"], "moto_server"), "-p", str(port)], has_made_bucket):
+        yield f"s3://images/some/prefix?region=us-east-1&endpoint={endpoint}", CREDENTIALS

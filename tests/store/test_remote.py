@@ -247,7 +247,7 @@ def test_images_are_listed_verified_and_pruned(fleet):
     long_ago = 1_000_000_000
     for path in [*fleet.objects("images"), *fleet.objects("chunks")]:
         os.utime(path, (long_ago, long_ago))
-    pruned = other.snapboot("remote", "prune", "--age", "1d", log=False)
+    pruned = other.snapboot("remote", "prune", "--older-than", "1d", log=False)
     assert pruned.status == 0 and "removed 1 images" in pruned.out, pruned
     assert not fleet.objects("images") and not fleet.objects("chunks")
 
@@ -326,3 +326,30 @@ def test_where_the_image_before_was_changed_all_is_fetched(upgraded, other):
 def test_where_the_image_before_is_gone_all_is_fetched(upgraded, other):
     made(other)[0].unlink()
     assert fetched(upgraded.pull(other)) == len(manifests(upgraded)[1]["chunks"])
+
+
+def test_an_image_that_is_used_stays(fleet):
+    other = fleet.machine("other")
+    long_ago = 1_000_000_000
+    for path in [*fleet.objects("images"), *fleet.objects("chunks")]:
+        os.utime(path, (long_ago, long_ago))
+    assert fleet.pull(other).status == 0
+    for options in ([], ["--unused-for", "1d"], ["--max-size", "1G"]):
+        pruned = other.snapboot("remote", "prune", *options, log=False)
+        assert pruned.status == 0 and "removed 0 images, and 0 chunks" in pruned.out, pruned
+    (mark,) = fleet.objects("used")
+    os.utime(mark, (long_ago, long_ago))
+    assert "removed 1 images" in other.snapboot("remote", "prune", log=False).out
+    assert not fleet.objects("images") and not fleet.objects("chunks") and not fleet.objects("used")
+
+
+@pytest.mark.fault("a manifest of another version, or a damaged one, while the remote store is pruned", "no chunk goes that it may need")
+def test_what_cannot_be_read_keeps_its_chunks(fleet):
+    other = fleet.machine("other")
+    (manifest,), before = fleet.objects("images"), fleet.objects("chunks")
+    manifest.write_text("of another version")
+    for path in before:
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    pruned = other.snapboot("remote", "prune", "--max-size", "0", log=False)
+    assert pruned.status == 0 and "1 manifests cannot be read here, so all chunks stay" in pruned.out, pruned
+    assert fleet.objects("chunks") == before and manifest.exists()

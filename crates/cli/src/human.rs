@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use failure::is_harmful;
+pub use failure::{harmless, harmless_lines};
+
 /// A size with a unit, three digits at most: `113 MB`, `4.2 kB`, `812 B` (decimal units, as `ls -h --si` has them).
 pub fn size(bytes: u64) -> String {
     let mut value = bytes as f64;
@@ -37,17 +40,6 @@ pub fn milliseconds(milliseconds: f64) -> String {
     format!("{milliseconds:.decimals$} ms")
 }
 
-/// Text from elsewhere, such as the name of a file, on one line and without control characters of a terminal.
-pub fn harmless(text: &str) -> String {
-    text.chars().map(|letter| if is_harmful(letter) { '?' } else { letter }).collect()
-}
-
-/// Like [`harmless`], for text of several lines: everything that is printed goes through this.
-pub fn harmless_lines(text: &str) -> String {
-    let is_layout = |letter: char| letter == '\n' || letter == '\t';
-    text.chars().map(|letter| if is_harmful(letter) && !is_layout(letter) { '?' } else { letter }).collect()
-}
-
 /// Like [`harmless_lines`], for a page with colours of its own: only those that pages use (bold, faint, a few colours) pass.
 pub fn harmless_page(page: &str, has_colour: bool) -> String {
     let mut pieces = page.split('\x1b');
@@ -71,11 +63,6 @@ pub fn escaped_in_json(json: &str) -> String {
         }
         text
     })
-}
-
-/// Whether a terminal interprets a character, or reorders others for it (Unicode's bidirectional controls).
-fn is_harmful(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The first characters of a text, with a mark that there are more.
@@ -146,8 +133,6 @@ mod tests {
     #[test]
     fn terminals_obey_nothing_that_is_printed() {
         let text = "a\x1b[2J\n\tb\u{9b}c\u{202e}d\re\x07";
-        assert_eq!(harmless_lines(text), "a?[2J\n\tb?c?d?e?");
-        assert_eq!(harmless(text), "a?[2J??b?c?d?e?");
         let page = "\x1b[1mbold\x1b[0m\x1b]0;title\x07\x1b[2J\x1b[31m";
         assert_eq!(harmless_page(page, true), "\x1b[1mbold\x1b[0m?]0;title??[2J\x1b[31m");
         assert_eq!(harmless_page(page, false), "?[1mbold?[0m?]0;title??[2J?[31m");

@@ -28,7 +28,7 @@ pub fn install(arguments: &Install) -> Result<u8> {
     tools::put_links_first(&store);
     for named in &arguments.commands {
         let spinner = Spinner::start(arguments.verbosity.quiet);
-        let outcome = tools::install(&store, named, arguments.in_place, &users_path, &spinner);
+        let outcome = tools::install(&store, named, arguments.in_place, &users_path, !arguments.no_remote, &spinner);
         drop(spinner);
         match outcome {
             Ok(Outcome::Installed(installation)) => {
@@ -84,9 +84,12 @@ pub fn refreeze(folder: &Folder, image: &Path, reporting: &Reporting) -> Result<
 
 /// One line about an installation.
 fn summary(store: &Store, installation: &Installation) -> String {
-    let Installation { installed, written, instead_of, .. } = installation;
-    let mut line = format!("{}: {} in {}", installed.name, human::size(written.size), human::seconds(written.took));
-    let folder = written.path.parent().map(|path| Folder::new(path.to_owned()));
+    let Installation { installed, image, instead_of, .. } = installation;
+    let mut line = format!("{}: {} in {}", installed.name, human::size(image.size), human::seconds(image.took));
+    if image.is_pulled {
+        line += ", from the remote store";
+    }
+    let folder = image.path.parent().map(|path| Folder::new(path.to_owned()));
     if let Some(times) = folder.and_then(|folder| Attempts::load(&folder).times) {
         let [ordinary, thawed] = [times.ordinary, times.thawed].map(|seconds| human::milliseconds(seconds * 1000.0));
         line += &format!(", --version {ordinary} -> {thawed}");

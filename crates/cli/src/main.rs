@@ -12,6 +12,7 @@ mod human;
 mod inspect;
 mod install;
 mod list;
+mod openmetrics;
 mod ordinary;
 mod refreeze;
 mod remote;

@@ -61,7 +61,7 @@ fn refreeze(image: &Path, is_quiet: bool) -> Result<u8> {
     }
     let program = std::env::current_exe().map_err(|error| Failure::io("start", Path::new("/proc/self/exe"), &error))?;
     let mut command = Command::new(&program);
-    command.arg("freeze").args(without_output(&origin.options)).args(is_quiet.then_some("--quiet"));
+    command.args(["freeze", "--no-remote"]).args(without_output(&origin.options)).args(is_quiet.then_some("--quiet"));
     command.arg(OUTPUT).arg(&place).arg("--").args(&info.typed);
     command.current_dir(&origin.directory).env("PWD", &origin.directory).env("PATH", &origin.search_path);
     let status = command.stdin(Stdio::null()).status().map_err(|error| Failure::io("start", &program, &error))?;

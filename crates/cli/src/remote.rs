@@ -1,6 +1,7 @@
 //! `snapboot remote`: hands over to `snapboot-remote`, which has the libraries for it.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use failure::{Failure, Result};
 use installation::Installation;
@@ -8,9 +9,15 @@ use store::remote::PUSH;
 
 use crate::arguments::RemoteAction;
 
+/// How long images that `snapboot remote prune` removes were unused, if nobody says what to remove.
+const UNUSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// Executes it; returns only if that fails.
 pub fn main(action: &RemoteAction) -> Result<u8> {
     let program = Installation::find()?.remote()?;
+    for (name, value) in store::remote_settings::variables()? {
+        std::env::set_var(name, value);
+    }
     let argv: Vec<OsString> = std::iter::once(program.clone().into_os_string()).chain(words(action)?).collect();
     Err(Failure::io("execute", &program, &store::execute(&program, &argv, None)))
 }
@@ -28,7 +35,13 @@ fn words(action: &RemoteAction) -> Result<Vec<OsString>> {
         RemoteAction::List(list) if list.json => vec!["list".into(), "--json".into()],
         RemoteAction::List(_) => vec!["list".into()],
         RemoteAction::Verify(_) => vec!["verify".into()],
-        RemoteAction::Prune(prune) => vec!["prune".into(), prune.age.as_secs().to_string().into()],
+        RemoteAction::Prune(prune) => {
+            let unused_for = prune.unused_for.or_else(|| prune.has_no_limit().then_some(UNUSED_FOR));
+            let seconds = [prune.older_than, unused_for].map(|age| age.map(|age| age.as_secs()));
+            let numbers = seconds.into_iter().chain([prune.max_size]);
+            let words = numbers.map(|number| number.map_or_else(|| "-".to_owned(), |number| number.to_string()));
+            std::iter::once("prune".into()).chain(words.map(OsString::from)).collect()
+        }
         RemoteAction::Key(key) => vec!["key".into(), key.file.clone().into_os_string()],
     })
 }

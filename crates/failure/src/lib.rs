@@ -1,6 +1,10 @@
-//! The error type of every step of Snapboot: a message for the user, and whose fault it is.
+//! The error type of every step of Snapboot: a message for the user, and whose fault it is. And what makes such messages safe to print.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
+
+mod printable;
+
+pub use printable::{harmless, harmless_lines, is_harmful};
 
 use std::fmt;
 use std::io;

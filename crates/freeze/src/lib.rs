@@ -26,6 +26,7 @@ mod programs;
 mod progress;
 mod request;
 mod start_reports;
+mod target;
 mod warnings;
 mod writing;
 
@@ -39,6 +40,7 @@ pub use own_files::OwnFiles;
 pub use programs::{new_hash_seed, run_confined, run_traced, run_watched, watch_trial, CONFINED, TRACED, WATCHED};
 pub use progress::{ProgramOutput, Progress, Step};
 pub use request::{Changing, Content, Cpu, FreezeRequest, InStore, Mark, Training};
+pub use target::Target;
 pub use writing::Readers;
 
 use std::ffi::OsString;

@@ -11,8 +11,8 @@ use failure::{Failure, Result};
 use image::{Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, PAGE};
 use image_file::ImageFile;
 
-/// For its owner alone, as the program's data may be private here.
-const MODE: u32 = 0o700;
+/// The mode of an image of the store: for its owner alone, as the program's data may be private here.
+pub const PRIVATE: u32 = 0o700;
 
 /// A file that is removed unless it gets its name.
 pub struct Draft {
@@ -76,10 +76,10 @@ impl Draft {
         self.file.write_all_at(&area, HEAD_OFFSET as u64).map_err(|error| self.failure(&error))
     }
 
-    /// Gives it its name, once it is on the disk.
-    pub fn publish(self) -> Result<()> {
+    /// Gives it its name and its permissions, once it is on the disk.
+    pub fn publish(self, mode: u32) -> Result<()> {
         let cannot = |error: io::Error| self.failure(&error);
-        self.file.set_permissions(Permissions::from_mode(MODE)).map_err(cannot)?;
+        self.file.set_permissions(Permissions::from_mode(mode)).map_err(cannot)?;
         self.file.sync_all().map_err(cannot)?;
         fs::rename(&self.path, &self.output).map_err(cannot)?;
         let directory = self.output.parent().unwrap_or(Path::new("/"));
@@ -131,9 +131,9 @@ mod tests {
         let draft = Draft::make(&output, content.len() as u64).unwrap();
         draft.write(0, &content).unwrap();
         assert!(!output.exists());
-        draft.publish().unwrap();
+        draft.publish(PRIVATE).unwrap();
         let status = output.metadata().unwrap();
-        assert_eq!((fs::read(&output).unwrap() == content, status.mode() & 0o7777), (true, MODE));
+        assert_eq!((fs::read(&output).unwrap() == content, status.mode() & 0o7777), (true, PRIVATE));
         assert!(status.blocks() * 512 < 32 * PAGE, "{}", status.blocks());
     }
 

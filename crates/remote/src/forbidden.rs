@@ -58,7 +58,7 @@ fn secret_variable(tables: &Tables<'_>) -> Result<Option<OsString>> {
 }
 
 /// The paths of all files that the boot has read or mapped.
-fn files(tables: &Tables<'_>) -> Result<Vec<Vec<u8>>> {
+pub fn files(tables: &Tables<'_>) -> Result<Vec<Vec<u8>>> {
     /// Of a file that was missing.
     const NO_DIGEST: [u8; 16] = [0; 16];
     let inputs = tables.rows::<Input>(Section::Inputs)?.filter(|row| row.digest != NO_DIGEST).map(|row| row.path);

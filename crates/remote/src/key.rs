@@ -1,11 +1,12 @@
 //! The key of images: a digest of what is known before a boot. Machines for which one of these parts differs have no use for each other's
 //! images, so they never see them; all else is an input, and is compared.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use inputs::cpu::Level;
-use store::{Command, Folder};
+use store::Folder;
 
 use crate::chunks::hex_digest;
 
@@ -20,26 +21,31 @@ pub fn of_folder(folder: &Folder) -> Result<String> {
             folder.path().display()
         ))
     })?;
-    let parts = parts(&command, &folder.name_for_kind("image"), &runtime_digests(&command)?);
-    Ok(digest(&parts))
+    let kind = folder.name_for_kind("image");
+    Ok(digest(&parts(&kind, command.identity(), &runtime_digests(command.interpreter())?)))
+}
+
+/// The key of images that `snapboot freeze` writes. `words`: what identifies what was asked for.
+pub fn of_file(interpreter: &Path, words: &[OsString]) -> Result<String> {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    Ok(digest(&parts("file", &words.join("\0"), &runtime_digests(interpreter)?)))
 }
 
 /// The parts, in the order in which they are digested. The C library counts by the loader, which belongs to one build of it.
-fn parts(command: &Command, kind: &str, runtime: &[String]) -> Vec<String> {
+fn parts(kind: &str, identity: &str, runtime: &[String]) -> Vec<String> {
     let level = Level::highest().map_or_else(|| "none".to_owned(), |level| format!("{level:?}"));
     let fixed = [
         format!("format {}", image::VERSION),
         format!("snapboot {}", env!("CARGO_PKG_VERSION")),
         format!("architecture {} {level}", std::env::consts::ARCH),
         format!("kind {kind}"),
-        format!("command {}", command.identity()),
+        format!("command {identity}"),
     ];
     fixed.into_iter().chain(runtime.iter().cloned()).collect()
 }
 
 /// The digests of the interpreter and of its loader, if it has one.
-fn runtime_digests(command: &Command) -> Result<Vec<String>> {
-    let interpreter = command.interpreter();
+fn runtime_digests(interpreter: &Path) -> Result<Vec<String>> {
     // A program without a loader is linked statically.
     let files = [Some(interpreter.to_owned()), runtime::loader_of(interpreter).ok()];
     let digest_of = |path: PathBuf| {

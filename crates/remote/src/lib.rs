@@ -3,34 +3,42 @@
 //!
 //! Below `v1/images/KEY/` lie manifests. [`key`] digests what is known before a boot, so that a reader asks for few of them. A [`manifest`]
 //! lists the chunks of an image, which lie below `v1/chunks/` by their digests ([`chunks`]). A reader checks who has signed the manifest
-//! ([`signing`], [`trusted`]), compares the image's inputs, and only then fetches the rest into a [`draft`]: all of it, or what makes it of
-//! the image that the reader has already ([`difference`]). [`storage`] speaks with the remote store, and nothing else does.
+//! ([`signing`], [`sign_command`], [`trusted`]), compares the image's inputs, and only then fetches the rest into a [`draft`]: all of it, or
+//! what makes it of the image that the reader has already ([`difference`]). [`lease`] sees to it that one of many machines makes what all of
+//! them miss. [`prune`] removes what was used longest ago, of which [`used`] keeps marks. [`storage`] speaks with the remote store, and
+//! nothing else does.
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod chunks;
 pub mod difference;
-mod draft;
+pub mod draft;
 mod forbidden;
 pub mod key;
+pub mod lease;
 pub mod manifest;
 mod moved;
 pub mod prune;
 pub mod pull;
 pub mod push;
+mod readers;
+pub mod sign_command;
 pub mod signing;
 pub mod storage;
 pub mod survey;
 pub mod trusted;
+mod used;
 
 pub use manifest::Manifest;
 pub use storage::Storage;
 
 use std::path::PathBuf;
 
-/// The folder of all manifests, and that of all chunks.
+/// The folders of all manifests, of all chunks, of all leases, and of the marks of images that were used.
 const IMAGES: &str = "v1/images/";
 const CHUNKS: &str = "v1/chunks/";
+const LEASES: &str = "v1/leases/";
+const USED: &str = "v1/used/";
 
 /// The folder of the manifests of a key.
 fn folder_of(key: &str) -> String {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::chunks::{hex_digest, Chunked};
 use crate::difference::Difference;
-use crate::signing::{PublicKeys, SecretKey};
+use crate::sign_command::Sign;
+use crate::signing::PublicKeys;
 
 /// The most bytes that a manifest may have: the list of chunks of an image of 40 GB.
 pub const MOST_BYTES: usize = 12 << 20;
@@ -89,10 +90,10 @@ impl Manifest {
     }
 
     /// As it is stored.
-    pub fn encode(&self, key: Option<&SecretKey>) -> Result<Vec<u8>> {
+    pub fn encode(&self, key: Option<&dyn Sign>) -> Result<Vec<u8>> {
         let body =
             serde_json::to_vec(self).map_err(|error| Failure::failed(format!("cannot encode a manifest: {error}.")))?;
-        let signature = key.map_or_else(|| UNSIGNED.to_owned(), |key| key.sign(&body));
+        let signature = key.map_or_else(|| Ok(UNSIGNED.to_owned()), |key| key.signature(&body))?;
         Ok([format!("{MAGIC} {signature}\n").as_bytes(), &body].concat())
     }
 
@@ -122,6 +123,7 @@ impl Manifest {
 mod tests {
     use super::*;
     use crate::chunks::{Chunk, SIZE};
+    use crate::signing::SecretKey;
 
     fn manifest() -> Manifest {
         let chunks = vec![hex_digest(b"1"), hex_digest(b"2")];

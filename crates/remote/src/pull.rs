@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
 use image::{Head, HEAD_AREA, HEAD_OFFSET};
@@ -16,21 +16,25 @@ use crate::difference::{self, unpack_front, unpack_rest, Before};
 use crate::draft::Draft;
 use crate::push::NEWEST;
 use crate::trusted::Trust;
-use crate::{folder_of, key, Manifest, Storage};
+use crate::{folder_of, readers, used, Manifest, Storage};
 
 /// How many images are looked at before this machine makes its own.
 const MOST_CANDIDATES: usize = 8;
 
 /// What is wanted.
 pub struct Wanted<'a> {
-    /// The folder of the command, in the store.
-    pub folder: &'a Folder,
-    /// Where the image goes, in the folder.
+    /// The key of such images.
+    pub key: &'a str,
+    /// The folder of the command, if the image goes into a store.
+    pub folder: Option<&'a Folder>,
+    /// Where the image goes.
     pub output: &'a Path,
+    /// Its permissions. None: those of an image that was made here, for everybody who may read what its boot has read.
+    pub mode: Option<u32>,
     /// The terminal of the starts that it is for.
     pub terminal: Option<&'a Terminal>,
-    /// The command `snapboot` of this machine, to which the image hands over starts that it cannot serve.
-    pub snapboot: &'a Path,
+    /// The command `snapboot` of this machine, to which an image of the store hands over starts that it cannot serve.
+    pub snapboot: Option<&'a Path>,
 }
 
 /// What came of it.
@@ -52,21 +56,22 @@ pub enum Pulled {
 /// Takes the newest image that fits. Fails if none does and something was wrong with one.
 pub fn pull(storage: &Storage, wanted: &Wanted<'_>) -> Result<Pulled> {
     let trust = Trust::in_storage(storage)?;
-    let key = key::of_folder(wanted.folder)?;
+    let key = wanted.key;
     let (mut differing, mut wrong, mut fetched) = (None, None, Fetched::default());
     let mut knows_seed = false;
-    for path in candidates(storage, &key)? {
-        let tried = trust.read(storage, &path, &key).and_then(|manifest| {
+    for path in candidates(storage, key)? {
+        let tried = trust.read(storage, &path, key).and_then(|manifest| {
             let Some(manifest) = manifest else { return Ok(None) };
             if let Some(seed) = manifest.hash_seed.filter(|_| !knows_seed) {
                 knows_seed = true;
-                store::remote::keep_hash_seed(wanted.folder, seed);
+                wanted.folder.iter().for_each(|folder| store::remote::keep_hash_seed(folder, seed));
             }
             fetch(storage, &manifest, wanted, &mut fetched).map(Some)
         });
         match tried {
             Ok(Some(lines)) if lines.is_empty() => {
-                return Ok(Pulled::Image { chunks: fetched.chunks, bytes: fetched.bytes })
+                used::mark(storage, &path);
+                return Ok(Pulled::Image { chunks: fetched.chunks, bytes: fetched.bytes });
             }
             Ok(Some(lines)) => drop(differing.get_or_insert(lines)),
             Ok(None) => {}
@@ -123,7 +128,8 @@ fn fetch_difference(
     fetched: &mut Fetched,
 ) -> Result<Option<Vec<String>>> {
     let Some(difference) = &manifest.difference else { return Ok(None) };
-    let Some(before) = image_in(wanted.folder, &difference.from) else { return Ok(None) };
+    let there = wanted.folder.map_or_else(|| vec![wanted.output.to_owned()], Folder::all_images);
+    let Some(before) = image_among(&there, &difference.from) else { return Ok(None) };
     let Some(before) = Before::read(&before)? else { return Ok(None) };
     let size = manifest.image.size;
     let draft = Draft::make(wanted.output, size)?;
@@ -147,10 +153,10 @@ fn fetch_difference(
     Ok(Some(lines))
 }
 
-/// The image of a folder that has this identity.
-pub(crate) fn image_in(folder: &Folder, identity: &str) -> Option<ImageFile> {
-    let images = folder.all_images().into_iter().filter_map(|path| ImageFile::open(&path).ok());
-    images.into_iter().find(|image| difference::identity(image) == identity)
+/// The image at one of these paths that has this identity.
+pub(crate) fn image_among(paths: &[PathBuf], identity: &str) -> Option<ImageFile> {
+    let mut images = paths.iter().filter_map(|path| ImageFile::open(path).ok());
+    images.find(|image| difference::identity(image) == identity)
 }
 
 /// Bytes of the remote store.
@@ -233,13 +239,17 @@ fn differing(draft: &Draft, wanted: &Wanted<'_>, inputs: &Seen) -> Result<Vec<St
     Ok(lines.into_iter().map(|line| line.text).collect())
 }
 
-/// Makes it an image of this machine's store.
+/// Makes it an image of this machine.
 fn put_in_place(draft: Draft, wanted: &Wanted<'_>) -> Result<()> {
-    let id = ImageFile::open(draft.path())?.head().image_id();
-    draft.hand_over_to(&[wanted.snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
+    let image = ImageFile::open(draft.path())?;
+    if let Some(snapboot) = wanted.snapboot {
+        draft.hand_over_to(&[snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
+    }
     let replaced = FirstHead::read(wanted.output).ok().map(|first| first.head.image_id());
-    draft.publish()?;
-    starts::begin_counting(id, replaced);
+    draft.publish(wanted.mode.map_or_else(|| readers::mode(&image), Ok)?)?;
+    // A machine that has never frozen anything has no folder for counts.
+    starts::create_folder();
+    starts::begin_counting(image.head().image_id(), replaced);
     Ok(())
 }
 

@@ -11,7 +11,8 @@ use store::Folder;
 
 use crate::chunks::{cut, hex_digest, pack, path_of, Chunked, SIZE};
 use crate::difference::{self, Difference, Made};
-use crate::signing::SecretKey;
+use crate::sign_command::Sign;
+use crate::storage::READ_ONLY;
 use crate::trusted::Trust;
 use crate::{folder_of, forbidden, key, pull, Manifest, Storage};
 
@@ -25,7 +26,7 @@ pub(crate) const RENEW: Duration = Duration::from_secs(12 * 3600);
 /// What a push has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pushed {
-    /// How many chunks the image has.
+    /// How many chunks the image has, and its difference to the one before.
     pub chunks: usize,
     /// How many of them were not there yet.
     pub new: usize,
@@ -36,10 +37,29 @@ pub struct Pushed {
 }
 
 /// Gives an image of a folder of the store. Without a key the manifest is not signed, and counts in a directory alone.
-pub fn push(storage: &Storage, secret: Option<&SecretKey>, image: &Path) -> Result<Pushed> {
+pub fn push(storage: &Storage, signer: Option<&dyn Sign>, image: &Path) -> Result<Pushed> {
     let folder = Folder::containing(image)
         .ok_or_else(|| Failure::refusal(format!("{} should be an image of the store.", image.display())))?;
-    let key = key::of_folder(&folder)?;
+    let name = folder.command().map(|command| command.name).unwrap_or_default();
+    let whose = Whose { key: &key::of_folder(&folder)?, name: &name, folder: Some(&folder) };
+    push_as(storage, signer, image, &whose)
+}
+
+/// Whose image is given.
+pub struct Whose<'a> {
+    /// The key of such images.
+    pub key: &'a str,
+    /// The name of its program, for people.
+    pub name: &'a str,
+    /// The folder of its command, if it lies in a store.
+    pub folder: Option<&'a Folder>,
+}
+
+/// Gives an image, wherever it lies.
+pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose: &Whose<'_>) -> Result<Pushed> {
+    if storage.is_read_only() {
+        return Err(Failure::refusal(format!("{} stays on this machine: {READ_ONLY} is set.", image.display())));
+    }
     let image = ImageFile::open(image)?;
     forbidden::check(&image)?;
     if image.settings()?.max_thaws != 0 {
@@ -50,13 +70,12 @@ pub fn push(storage: &Storage, secret: Option<&SecretKey>, image: &Path) -> Resu
     }
     let mut sent = Sent { storage, pushed: Pushed::default(), seen: BTreeSet::new() };
     let content = sent.send(|each| cut(&image.file, image.size, each))?;
-    let pushed = sent.pushed;
-    let difference = match before(storage, secret, &key, &folder, &image) {
+    let difference = match before(storage, whose, &image) {
         Some(before) => sent.send_difference(&image, &before)?,
         None => None,
     };
-    put_manifest(storage, &manifest(&key, &folder, &image, content, difference), secret)?;
-    Ok(pushed)
+    put_manifest(storage, &manifest(whose, &image, content, difference), signer)?;
+    Ok(sent.pushed)
 }
 
 /// What goes to the remote store.
@@ -106,56 +125,40 @@ impl Sent<'_> {
     }
 }
 
-/// The newest other image of this key, which most readers have: that of the store, or a copy. None if there is none, or it cannot be had: then
-/// readers fetch all of an image.
-fn before(
-    storage: &Storage,
-    secret: Option<&SecretKey>,
-    key: &str,
-    folder: &Folder,
-    image: &ImageFile,
-) -> Option<ImageFile> {
-    let trust = match (Trust::in_storage(storage), secret) {
-        (Ok(trust), _) => trust,
-        (Err(_), Some(secret)) => Trust::Signers(secret.public()),
-        (Err(_), None) => return None,
-    };
-    let own = difference::identity(image);
-    let read = |path: String| trust.read(storage, &path, key).ok().flatten();
-    let manifest = pull::candidates(storage, key).ok()?.into_iter().find_map(read)?;
-    if manifest.identity == own {
+/// The newest other image of this key, which most readers have: that of the folder, or a copy. None if there is none, or it cannot be had:
+/// then readers fetch all of an image.
+fn before(storage: &Storage, whose: &Whose<'_>, image: &ImageFile) -> Option<ImageFile> {
+    let trust = Trust::in_storage(storage).ok()?;
+    let read = |path: String| trust.read(storage, &path, whose.key).ok().flatten();
+    let manifest = pull::candidates(storage, whose.key).ok()?.into_iter().find_map(read)?;
+    if manifest.identity == difference::identity(image) {
         return None;
     }
-    pull::image_in(folder, &manifest.identity).or_else(|| {
+    let there = whose.folder.map(Folder::all_images).unwrap_or_default();
+    pull::image_among(&there, &manifest.identity).or_else(|| {
         let draft = pull::fetch_whole(storage, &manifest, &image.path).ok()?;
         // It stays open when the draft goes.
         ImageFile::open(draft.path()).ok()
     })
 }
 
-fn manifest(
-    key: &str,
-    folder: &Folder,
-    image: &ImageFile,
-    content: Chunked,
-    difference: Option<Difference>,
-) -> Manifest {
+fn manifest(whose: &Whose<'_>, image: &ImageFile, content: Chunked, difference: Option<Difference>) -> Manifest {
     let info = Info::read(&image.tables());
     Manifest {
-        key: key.to_owned(),
-        name: folder.command().map(|command| command.name).unwrap_or_default(),
+        key: whose.key.to_owned(),
+        name: whose.name.to_owned(),
         runtime: info.runtime,
         created: info.created,
         identity: difference::identity(image),
-        hash_seed: store::remote::hash_seed(folder),
+        hash_seed: whose.folder.and_then(store::remote::hash_seed),
         image: content,
         difference,
     }
 }
 
 /// Last, so that nobody finds an image before its chunks are there.
-fn put_manifest(storage: &Storage, manifest: &Manifest, secret: Option<&SecretKey>) -> Result<()> {
+fn put_manifest(storage: &Storage, manifest: &Manifest, signer: Option<&dyn Sign>) -> Result<()> {
     let folder = folder_of(&manifest.key);
     let name = if storage.lists() { manifest.id() } else { NEWEST.to_owned() };
-    storage.put(&format!("{folder}{name}"), manifest.encode(secret)?)
+    storage.put(&format!("{folder}{name}"), manifest.encode(signer)?)
 }

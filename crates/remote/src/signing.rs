@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
-use ed25519_dalek::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey};
+use ed25519_dalek::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePrivateKey, EncodePublicKey, KeypairBytes};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 use failure::{Failure, Result};
 
@@ -17,6 +17,8 @@ use crate::variable;
 pub const SECRET_KEY: &str = "SNAPBOOT_REMOTE_SECRET_KEY";
 /// The variable that names files of public keys, with `:` between. What one of them has signed is believed.
 pub const PUBLIC_KEYS: &str = "SNAPBOOT_REMOTE_KEYS";
+/// How long a signature is (bytes).
+pub const SIGNATURE_BYTES: usize = 64;
 /// How to get such files.
 const MAKE_ONE: &str = "snapboot remote key FILE makes a pair: the secret key in FILE, the public one in FILE.pub.";
 
@@ -27,6 +29,11 @@ impl SecretKey {
     /// The key that the environment names; None if it names none. Fails if others can read or exchange it.
     pub fn from_environment() -> Result<Option<SecretKey>> {
         variable(SECRET_KEY).map(|path| SecretKey::read(&path)).transpose()
+    }
+
+    /// Whether the environment names one.
+    pub fn is_named() -> bool {
+        variable(SECRET_KEY).is_some()
     }
 
     /// Reads a key.
@@ -58,7 +65,9 @@ impl SecretKey {
         let mut public = path.to_owned().into_os_string();
         public.push(".pub");
         let public = PathBuf::from(public);
-        let text = self.0.to_pkcs8_pem(LineEnding::LF).map_err(unwritable)?;
+        // Without the public key, which older versions of OpenSSL do not expect there.
+        let pair = KeypairBytes { secret_key: self.0.to_bytes(), public_key: None };
+        let text = pair.to_pkcs8_pem(LineEnding::LF).map_err(unwritable)?;
         write_new(path, text.as_bytes(), 0o600)?;
         let text = self
             .0

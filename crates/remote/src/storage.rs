@@ -1,6 +1,7 @@
 //! The remote store as a tree of small objects, whatever kind of storage keeps it. Everything here ends at a deadline, and fails with words
 //! that hold no credentials: of the library's own errors only the kind is shown, since the rest quotes requests and answers.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -11,10 +12,14 @@ use opendal::layers::TimeoutLayer;
 use opendal::{Error, ErrorKind, Operator};
 use tokio::runtime::Runtime;
 
+use crate::CHUNKS;
+
 /// The variable that names the remote store.
 pub const VARIABLE: &str = "SNAPBOOT_REMOTE";
 /// The variable that says how long an image may take on its way (seconds), and how long without it.
 pub const TIMEOUT: &str = "SNAPBOOT_REMOTE_TIMEOUT";
+/// The variable that keeps this machine from writing there, if it is 1.
+pub const READ_ONLY: &str = "SNAPBOOT_REMOTE_READ_ONLY";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long one request may take.
 const REQUEST: Duration = Duration::from_secs(10);
@@ -31,11 +36,29 @@ const FORMS: &str = "file:///DIRECTORY, s3://BUCKET/PREFIX?region=REGION, gcs://
 /// A remote store.
 pub struct Storage {
     operator: Operator,
+    /// The same, for objects that are written only where none is: in a directory without a draft, whose renaming could replace one.
+    creator: Operator,
     runtime: Runtime,
     /// Its URL without what may be secret.
     name: String,
     directory: Option<PathBuf>,
     deadline: Instant,
+    traffic: Cell<Traffic>,
+}
+
+/// What went there and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// How many requests were made.
+    pub requests: u64,
+    /// The bytes of all objects that were fetched.
+    pub received: u64,
+    /// The bytes of all objects that were written.
+    pub sent: u64,
+    /// How many of these objects are chunks.
+    pub chunks_received: u64,
+    /// How many of those are.
+    pub chunks_sent: u64,
 }
 
 /// What an object is called, and when it was written, if the storage says so.
@@ -78,16 +101,28 @@ impl Storage {
             )));
         }
         opendal::install_default();
-        let drafts =
-            directory.iter().map(|path| ("atomic_write_dir", path.join(DRAFTS).to_string_lossy().into_owned()));
-        let operator = Operator::from_uri((url, drafts.collect::<Vec<_>>()))
-            .map_err(|error| refused(&words(&error)))?
-            .layer(TimeoutLayer::new().with_timeout(REQUEST).with_io_timeout(REQUEST));
+        let drafts: Vec<_> = directory
+            .iter()
+            .map(|path| ("atomic_write_dir", path.join(DRAFTS).to_string_lossy().into_owned()))
+            .collect();
+        let operator = |options: Vec<(&str, String)>| -> Result<Operator> {
+            let operator = Operator::from_uri((url, options)).map_err(|error| refused(&words(&error)))?;
+            Ok(operator.layer(TimeoutLayer::new().with_timeout(REQUEST).with_io_timeout(REQUEST)))
+        };
+        let (operator, creator) = (operator(drafts)?, operator(Vec::new())?);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(|error| Failure::failed(format!("cannot speak with {name}: {}.", failure::reason(&error))))?;
-        Ok(Storage { operator, runtime, name, directory, deadline: Instant::now() + limit })
+        Ok(Storage {
+            operator,
+            creator,
+            runtime,
+            name,
+            directory,
+            deadline: Instant::now() + limit,
+            traffic: Cell::default(),
+        })
     }
 
     /// Its URL without what may be secret.
@@ -105,9 +140,31 @@ impl Storage {
         self.operator.info().capability().list
     }
 
+    /// Whether this machine is to write nothing there.
+    pub fn is_read_only(&self) -> bool {
+        crate::variable(READ_ONLY).is_some_and(|value| value.as_os_str() == "1")
+    }
+
+    /// What went there and back since the last call.
+    pub fn take_traffic(&self) -> Traffic {
+        self.traffic.take()
+    }
+
+    /// Counts a request, and the object that it has fetched or written.
+    fn count(&self, path: &str, received: usize, sent: usize) {
+        let (mut traffic, is_chunk) = (self.traffic.get(), path.starts_with(CHUNKS));
+        traffic.requests += 1;
+        (traffic.received, traffic.sent) = (traffic.received + received as u64, traffic.sent + sent as u64);
+        traffic.chunks_received += u64::from(is_chunk && received > 0);
+        traffic.chunks_sent += u64::from(is_chunk && sent > 0);
+        self.traffic.set(traffic);
+    }
+
     /// The content of an object of at most so many bytes; None if there is none.
     pub fn get(&self, path: &str, most: usize) -> Result<Option<Vec<u8>>> {
-        self.wait("read", path, read(&self.operator, path, most))
+        let content = self.wait("read", path, read(&self.operator, path, most));
+        self.count(path, content.as_ref().map_or(0, |content| content.as_ref().map_or(0, Vec::len)), 0);
+        content
     }
 
     /// The contents of objects of at most so many bytes, in any order. Fails with the first that is not there, or that `each` refuses.
@@ -125,6 +182,7 @@ impl Storage {
             while let Some((number, content)) = contents.next().await {
                 let path = &wanted[number].0;
                 let content = content.map_err(|error| self.failure("read", path, &words(&error)))?;
+                self.count(path, content.as_ref().map_or(0, Vec::len), 0);
                 each(number, content.ok_or_else(|| self.failure("read", path, "it is not there any more"))?)?;
             }
             Ok(())
@@ -146,6 +204,7 @@ impl Storage {
     /// `renew`: how old an object may be that counts as there: `snapboot remote prune` removes what is old and in no manifest, as those of
     /// an image are that is on its way.
     async fn add(&self, path: &str, content: Vec<u8>, renew: Duration) -> opendal::Result<Option<u64>> {
+        self.count(path, 0, 0);
         let is_there = match self.operator.stat(path).await {
             Ok(found) => {
                 let age = found.last_modified().and_then(|time| SystemTime::from(time).elapsed().ok());
@@ -157,17 +216,41 @@ impl Storage {
         if is_there {
             return Ok(None);
         }
-        let size = content.len() as u64;
-        self.operator.write(path, content).await.map(|_| Some(size))
+        let size = content.len();
+        self.operator.write(path, content).await?;
+        self.count(path, 0, size);
+        Ok(Some(size as u64))
     }
 
     /// Writes an object.
     pub fn put(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.count(path, 0, content.len());
         self.wait("write", path, async { self.operator.write(path, content).await.map(drop) })
+    }
+
+    /// Writes an object where none is; what is there stays. Storages without conditions may replace what another machine is just writing.
+    pub fn create(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.count(path, 0, content.len());
+        let writes = async {
+            if self.creator.info().capability().write_with_if_not_exists {
+                return self.creator.write_with(path, content).if_not_exists(true).await.map(drop);
+            }
+            match self.creator.stat(path).await {
+                Err(error) if error.kind() == ErrorKind::NotFound => self.creator.write(path, content).await.map(drop),
+                there => there.map(drop),
+            }
+        };
+        self.wait("write", path, async {
+            match writes.await {
+                Err(error) if error.kind() == ErrorKind::ConditionNotMatch => Ok(()),
+                written => written,
+            }
+        })
     }
 
     /// Removes an object, if it is there.
     pub fn remove(&self, path: &str) -> Result<()> {
+        self.count(path, 0, 0);
         self.wait("remove", path, self.operator.delete(path))
     }
 
@@ -179,6 +262,7 @@ impl Storage {
                 found => found,
             }
         })?;
+        self.count(folder, 0, 0);
         let files = entries.into_iter().filter(|entry| entry.metadata().is_file());
         Ok(files
             .map(|entry| Object {
@@ -293,6 +377,11 @@ mod tests {
         assert_eq!(storage.add_all(again, Duration::ZERO).unwrap(), (2, 8), "old objects are written again");
         storage.remove("v1/c").unwrap();
         assert_eq!(storage.get("v1/c", 9).unwrap(), None);
+        storage.take_traffic();
+        storage.add_all(vec![("v1/chunks/1".to_owned(), b"chunk".to_vec())], REQUEST).unwrap();
+        storage.get("v1/chunks/1", 9).unwrap();
+        let traffic = Traffic { requests: 3, received: 5, sent: 5, chunks_received: 1, chunks_sent: 1 };
+        assert_eq!((storage.take_traffic(), storage.take_traffic()), (traffic, Traffic::default()));
         assert_eq!(std::fs::read_dir(top.path().join(DRAFTS)).unwrap().count(), 0);
     }
 

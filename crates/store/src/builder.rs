@@ -26,6 +26,7 @@ use crate::builder_memory::Room;
 use crate::changes::{differing, is_being_edited, start_at, Changes};
 use crate::folder::{lock, Lock};
 use crate::put_off_reason::Delay;
+use crate::remote::Look;
 use crate::{background, builder_memory, busy, eviction, fit, learn, remote, sys, Folder, PutOff, Store};
 
 /// How long the program that asked has the machine to itself.
@@ -88,11 +89,14 @@ fn make(pid: i32, limit: u64, folder: &Folder, asked: &Asked<'_>, whom: &For<'_>
     let watch = Watch::start();
     let first = first_task(folder, asked, whom);
     let attempts = Attempts::load(&first.folder);
-    let is_made = carry_out(&first, &own, whom);
+    let came = carry_out(&first, &own, whom);
     if !own.is_there() {
         return;
     }
-    if !is_made && watch.is_short() {
+    if matches!(came, Came::MadeElsewhere) {
+        return PutOff::record(folder, Delay::MadeElsewhere, 0);
+    }
+    if matches!(came, Came::NoImage) && watch.is_short() {
         // The outcome says nothing about the program. If it cannot be written, the attempt counts as fruitless.
         let _ = attempts.keep(&first.folder);
         let had = room.map_or(0, |room| room.bytes);
@@ -142,19 +146,31 @@ fn second_task(folder: &Folder, first: &Task, whom: &For<'_>) -> Option<Task> {
     }
 }
 
-/// Takes an image from the remote store, or makes one and gives it to that. Returns whether there is one now.
-fn carry_out(task: &Task, own: &Lock, whom: &For<'_>) -> bool {
-    if remote::pull(&task.folder, own, &task.output, whom, task.for_news) {
-        return true;
-    }
+/// What came of a task.
+enum Came {
+    /// There is an image.
+    Image,
+    /// There is none.
+    NoImage,
+    /// Another machine makes it.
+    MadeElsewhere,
+}
+
+/// Takes an image from the remote store, or makes one and gives it to that, unless another machine is about to.
+fn carry_out(task: &Task, own: &Lock, whom: &For<'_>) -> Came {
+    let lease = match remote::look(&task.folder, own, &task.output, whom, task.for_news) {
+        Look::Pulled => return Came::Image,
+        Look::MadeElsewhere => return Came::MadeElsewhere,
+        Look::NoImage(lease) => lease,
+    };
     sys::alarm(LIMIT);
     let outcome = attempt(&task.folder, own, &task.output, whom, task.for_news, &Silent);
-    let Some(FreezeOutcome::Written(written)) = outcome else { return false };
+    let Some(FreezeOutcome::Written(written)) = outcome else { return Came::NoImage };
     // An image that is no faster was removed again, and others would use an incomplete one for good.
     if own.is_there() && written.path.exists() && !written.lacks {
-        remote::push(&task.folder, &written.path);
+        remote::push(&task.folder, &written.path, lease);
     }
-    true
+    Came::Image
 }
 
 /// Whether the command of this folder starts a program of the user's own, which has images of its libraries as well.

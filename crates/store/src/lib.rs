@@ -4,7 +4,8 @@
 //! the image that fits a start ([`fit`]). A start that finds none asks for one ([`background`]). A builder makes it ([`build`]) when the
 //! machine is not busy ([`machine`]) and the limits of the start leave it room ([`room`]); until then the image is postponed ([`PutOff`]).
 //! The builder also keeps the store within its limit ([`limits`]). [`attempt`] records the outcome of the last attempt, and [`changes`] the
-//! inputs that change from start to start. [`remote`] asks a store that machines share. [`Shims`] remembers where shims lead. [`tools`] puts
+//! inputs that change from start to start. [`remote`] asks a store that machines share, also for images
+//! elsewhere ([`SharedFile`]), as the environment or [`remote_settings`] name it, and counts what that is good for ([`RemoteMetrics`]). [`Shims`] remembers where shims lead. [`tools`] puts
 //! images in front of installed commands.
 #![deny(missing_docs)]
 
@@ -28,6 +29,9 @@ mod no_image_reason;
 mod put_off;
 mod put_off_reason;
 pub mod remote;
+mod remote_file;
+mod remote_metrics;
+pub mod remote_settings;
 mod shims;
 mod sys;
 mod time_saved;
@@ -39,6 +43,8 @@ pub use location::Store;
 pub use no_image_reason::{Ended, Fruitless, NoImageReason};
 pub use put_off::PutOff;
 pub use put_off_reason::{Delay, MemoryOf};
+pub use remote_file::{PulledFile, SharedFile};
+pub use remote_metrics::RemoteMetrics;
 pub use shims::Shims;
 pub use sys::{execute, execute_open};
 pub use time_saved::{Effort, StartTimes};

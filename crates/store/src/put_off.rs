@@ -1,5 +1,7 @@
-//! An image that was put off: why (the machine is busy, or has too little memory for it), and until when nobody tries
-//! again.
+//! An image that was put off: why (the machine is busy, has too little memory for it, or another machine makes it), and until when nobody
+//! tries again.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,6 +14,8 @@ const FILE: &str = "put-off.json";
 /// The wait, at first and at most (seconds); doubles with each further time.
 const FIRST: u64 = 10;
 const LONGEST: u64 = 600;
+/// How long a machine may keep others from making the same image.
+pub const LEASE: Duration = Duration::from_secs(120);
 
 /// A postponed image.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +24,8 @@ pub struct PutOff {
     pub why: Delay,
     /// When (seconds since 1970).
     at: u64,
+    /// Since when, for the same reason.
+    since: u64,
     /// How often in a row.
     times: u32,
     /// Memory that it needs (bytes); 0 if that was not the reason.
@@ -34,8 +40,17 @@ impl PutOff {
 
     /// Postpones the image once more. An error while writing is ignored: then it is tried again.
     pub(crate) fn record(folder: &Folder, why: Delay, needed: u64) {
-        let times = PutOff::load(folder).map_or(0, |before| before.times);
-        let _ = folder.write(FILE, &PutOff { why, at: clock::unix_now(), times: times + 1, needed });
+        let before = PutOff::load(folder);
+        let times = before.as_ref().map_or(0, |before| before.times);
+        let at = clock::unix_now();
+        let since = before.filter(|before| before.why == why).map_or(at, |before| before.since);
+        let _ = folder.write(FILE, &PutOff { why, at, since, times: times + 1, needed });
+    }
+
+    /// Whether this folder's image may be left to another machine: it was not for as long as one may make it.
+    pub(crate) fn may_wait_for_others(folder: &Folder) -> bool {
+        let waits = PutOff::load(folder).filter(|put_off| put_off.why == Delay::MadeElsewhere);
+        waits.is_none_or(|waits| clock::seconds_since(waits.since) < LEASE.as_secs())
     }
 
     /// An image was made, or cannot be for another reason.
@@ -75,5 +90,25 @@ mod tests {
         assert!(!twice.has_room(Room::now().as_ref()) && PutOff { needed: 1, ..twice }.has_room(None));
         PutOff::forget(&folder);
         assert_eq!(PutOff::load(&folder), None);
+    }
+
+    #[test]
+    fn other_machines_are_waited_for_as_long_as_one_may_take() {
+        let top = tempfile::tempdir().unwrap();
+        let folder = Folder::new(top.path().to_owned());
+        let wait_since = |age: u64, why: Delay| {
+            PutOff::record(&folder, why, 0);
+            let put_off = PutOff::load(&folder).unwrap();
+            folder.write(FILE, &PutOff { since: put_off.at - age, ..put_off }).unwrap();
+            PutOff::may_wait_for_others(&folder)
+        };
+        assert!(PutOff::may_wait_for_others(&folder));
+        assert!(
+            wait_since(LEASE.as_secs() - 30, Delay::MadeElsewhere)
+                && !wait_since(LEASE.as_secs(), Delay::MadeElsewhere)
+        );
+        PutOff::record(&folder, Delay::MadeElsewhere, 0);
+        assert!(!PutOff::may_wait_for_others(&folder), "another look does not begin it anew");
+        assert!(wait_since(LEASE.as_secs(), Delay::Battery));
     }
 }

@@ -1,4 +1,4 @@
-//! Why an image is put off (put_off.rs): the machine is busy, or has too little memory for it.
+//! Why an image is put off (put_off.rs): the machine is busy, has too little memory for it, or another machine makes it.
 
 use std::fmt;
 
@@ -25,6 +25,8 @@ pub enum Delay {
     },
     /// Memory ran short while an image was made.
     RanShort,
+    /// Another machine makes it, and gives it to the remote store.
+    MadeElsewhere,
 }
 
 /// What has the least free memory.
@@ -49,6 +51,7 @@ impl fmt::Display for Delay {
                 needed.div_ceil(MB)
             ),
             Delay::RanShort => f.write_str("memory ran short while an image was made"),
+            Delay::MadeElsewhere => f.write_str("another machine is making it for the remote store"),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The store that many machines share: before a builder makes an image it looks there, and it gives what it has made. The program
 //! `snapboot-remote` does both (crates/remote). Whatever goes wrong there is recorded, and the builder makes an image as if there were none.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
-use std::process::{Command as Program, Stdio};
+use std::process::{Command as Program, Output, Stdio};
 
 use failure::{Failure, Result};
 use image_file::info::Info;
@@ -14,14 +14,28 @@ use serde::{Deserialize, Serialize};
 use crate::attempt::{Attempts, Outcome};
 use crate::build::{is_unused, For};
 use crate::folder::Lock;
-use crate::{background, Folder};
+use crate::{background, remote_settings, Folder, PutOff};
 
-/// The variable that names the remote store.
-const VARIABLE: &str = "SNAPBOOT_REMOTE";
 /// The words of `snapboot-remote` that take an image, and give images.
 pub const FETCH: &str = "fetch";
 /// See [`FETCH`].
 pub const PUSH: &str = "push";
+/// The same for an image that `snapboot freeze` writes.
+pub const FETCH_FILE: &str = "fetch-file";
+/// See [`FETCH_FILE`].
+pub const PUSH_FILE: &str = "push-file";
+/// Ends a lease.
+pub const RELEASE: &str = "release";
+/// The option of [`PUSH`] before a lease, which ends then.
+pub const LEASED: &str = "--lease";
+/// The last word of [`FETCH`]: whether the builder waits for an image that another machine makes.
+pub const PATIENT: &str = "patient";
+const IMPATIENT: &str = "impatient";
+/// The exit status of [`FETCH_FILE`] if there is no such image.
+pub const NO_IMAGE: u8 = 4;
+/// The exit status of [`FETCH`] if another machine makes the image.
+pub const MADE_ELSEWHERE: u8 = 3;
+pub use crate::put_off::LEASE;
 /// The word with which it says whose images are used.
 pub const CHECK: &str = "check";
 /// The file in a command's folder with what was said last.
@@ -49,13 +63,10 @@ pub fn last_said(folder: &Folder) -> Option<Said> {
 /// Which images of the remote store are used, or why none is; None if there is no such store.
 pub fn check() -> Option<Result<String>> {
     is_named().then(|| {
-        let program = Installation::find()?.remote()?;
-        let done = Program::new(&program).arg(CHECK).stdin(Stdio::null()).output();
-        let done = done.map_err(|error| Failure::io("execute", &program, &error))?;
-        let text = |printed: &[u8]| String::from_utf8_lossy(printed).trim_end().to_owned();
+        let done = executed(&[CHECK.as_ref()])?;
         match done.status.success() {
-            true => Ok(text(&done.stdout)),
-            false => Err(Failure::refusal(text(&done.stderr).trim_start_matches("snapboot: "))),
+            true => Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned()),
+            false => Err(failure_of(&done)),
         }
     })
 }
@@ -83,29 +94,81 @@ pub fn keep_hash_seed(folder: &Folder, seed: u32) {
     let _ = folder.write(&folder.name_for_kind(HASH_SEED), &seed);
 }
 
-fn is_named() -> bool {
-    std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty())
+/// What `snapboot-remote` says of its failure.
+pub(crate) fn failure_of(done: &Output) -> Failure {
+    let said = String::from_utf8_lossy(&done.stderr);
+    Failure::refusal(said.trim_end().trim_start_matches("snapboot: "))
 }
 
-/// Takes an image from the remote store, and records it as if it had been made here. Returns whether one is there.
-pub(crate) fn pull(folder: &Folder, own: &Lock, output: &Path, whom: &For<'_>, for_news: Option<bool>) -> bool {
+/// Whether the environment or the user's settings name a remote store. Settings that are invalid do, so that somebody is told.
+pub(crate) fn is_named() -> bool {
+    match std::env::var_os(remote_settings::URL) {
+        Some(url) => !url.is_empty(),
+        None => {
+            remote_settings::variables().map_or(true, |set| set.iter().any(|(name, _)| *name == remote_settings::URL))
+        }
+    }
+}
+
+/// What a look into the remote store has led to.
+pub(crate) enum Look {
+    /// An image is there, recorded as if it had been made here.
+    Pulled,
+    /// Another machine makes one.
+    MadeElsewhere,
+    /// There is none, and it is this machine's turn to make one.
+    NoImage(Option<Lease>),
+}
+
+/// Keeps other machines from making the same image until it is dropped.
+pub(crate) struct Lease(OsString);
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            // If that fails, it ends by itself.
+            let _ = executed(&[RELEASE.as_ref(), &self.0]);
+        }
+    }
+}
+
+/// Takes an image from the remote store if it has one that fits.
+pub(crate) fn look(folder: &Folder, own: &Lock, output: &Path, whom: &For<'_>, for_news: Option<bool>) -> Look {
     // Starts have reported what no image has yet, wherever it was made.
     if !is_named() || for_news == Some(true) {
-        return false;
+        return Look::NoImage(None);
     }
-    let Ok(snapboot) = std::env::current_exe() else { return false };
+    let Ok(snapboot) = std::env::current_exe() else { return Look::NoImage(None) };
     let terminal = background::terminal_word(whom.terminal);
-    let words =
-        [FETCH.as_ref(), snapboot.as_os_str(), folder.path().as_os_str(), output.as_os_str(), terminal.as_ref()];
+    let patience = if !whom.somebody_waits && PutOff::may_wait_for_others(folder) { PATIENT } else { IMPATIENT };
     let unused = is_unused(output);
-    execute(folder, &words) && record_made(folder, own, output, whom.environment, for_news, unused)
+    let (status, printed) = execute(
+        folder,
+        &[
+            FETCH.as_ref(),
+            snapboot.as_os_str(),
+            folder.path().as_os_str(),
+            output.as_os_str(),
+            terminal.as_ref(),
+            patience.as_ref(),
+        ],
+    );
+    match status {
+        Some(0) if record_made(folder, own, output, whom.environment, for_news, unused) => Look::Pulled,
+        Some(status) if status == i32::from(MADE_ELSEWHERE) => Look::MadeElsewhere,
+        _ => Look::NoImage(Some(printed).filter(|lease| !lease.is_empty()).map(|lease| Lease(lease.into()))),
+    }
 }
 
-/// Gives an image to the remote store.
-pub(crate) fn push(folder: &Folder, image: &Path) {
-    if is_named() {
-        execute(folder, &[PUSH.as_ref(), image.as_os_str()]);
+/// Gives an image to the remote store, and ends the lease for it.
+pub(crate) fn push(folder: &Folder, image: &Path, lease: Option<Lease>) {
+    if !is_named() {
+        return;
     }
+    let word = lease.map(|mut lease| std::mem::take(&mut lease.0));
+    let option = word.iter().flat_map(|word| [LEASED.as_ref(), word.as_os_str()]);
+    let words: Vec<&OsStr> = [PUSH.as_ref()].into_iter().chain(option).chain([image.as_os_str()]).collect();
+    execute(folder, &words);
 }
 
 /// Records an image that was pulled. The caller holds the lock of the folder.
@@ -132,19 +195,26 @@ fn record_made(
     true
 }
 
-/// Runs `snapboot-remote`, and records what it says. Returns whether it has succeeded. It ends by itself (SNAPBOOT_REMOTE_TIMEOUT).
-fn execute(folder: &Folder, words: &[&OsStr]) -> bool {
-    let program = Installation::find().and_then(|installation| installation.remote());
-    let (is_done, text) = match program {
-        Err(failure) => (false, failure.message),
-        Ok(program) => match Program::new(program).args(words).stdin(Stdio::null()).stdout(Stdio::null()).output() {
-            Ok(done) => (done.status.success(), String::from_utf8_lossy(&done.stderr).trim_end().to_owned()),
-            Err(error) => (false, format!("snapboot-remote cannot be executed: {}.", failure::reason(&error))),
-        },
+/// Runs `snapboot-remote`, and records what it says. Returns its exit status, if it has one, and what it has printed.
+fn execute(folder: &Folder, words: &[&OsStr]) -> (Option<i32>, String) {
+    let (status, printed, text) = match executed(words) {
+        Ok(done) => {
+            let [printed, text] =
+                [&done.stdout, &done.stderr].map(|it| String::from_utf8_lossy(it).trim_end().to_owned());
+            (done.status.code(), printed, text)
+        }
+        Err(failure) => (None, String::new(), failure.message),
     };
     let text = text.chars().take(MOST_SAID).collect();
     let said = Said { about: words[0].to_string_lossy().into_owned(), text };
     // Nothing depends on it.
     let _ = folder.write(&folder.name_for_kind(FILE), &said);
-    is_done
+    (status, printed)
+}
+
+/// Runs `snapboot-remote` with these words. It ends by itself (SNAPBOOT_REMOTE_TIMEOUT).
+pub(crate) fn executed(words: &[&OsStr]) -> Result<Output> {
+    let program = Installation::find()?.remote()?;
+    let done = Program::new(&program).args(words).envs(remote_settings::variables()?).stdin(Stdio::null()).output();
+    done.map_err(|error| Failure::io("execute", &program, &error))
 }

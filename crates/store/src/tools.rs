@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use failure::{Failure, Result};
 use freeze::Progress;
@@ -18,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use crate::background::environment_number;
 use crate::build::{self, For};
 use crate::folder::INSTALLED;
-use crate::location;
-use crate::{eviction, Command, Folder, Store};
+use crate::remote::Look;
+use crate::{eviction, location, remote, Command, Folder, Lock, Store};
 
 /// Holds the commands that images in place have replaced, beside them.
 const KEPT: &str = ".snapboot";
@@ -50,11 +51,23 @@ pub struct Installation {
     /// What was installed.
     pub installed: Installed,
     /// The image.
-    pub written: freeze::Written,
+    pub image: NewImage,
     /// Which program had the name before, if another one did.
     pub instead_of: Option<PathBuf>,
     /// Its place on PATH.
     pub on_path: OnPath,
+}
+
+/// A new image.
+pub struct NewImage {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its size (bytes).
+    pub size: u64,
+    /// How long it took to make or to fetch it.
+    pub took: Duration,
+    /// Whether it comes from the remote store.
+    pub is_pulled: bool,
 }
 
 /// Which program a shell starts under the name of an installed command.
@@ -143,7 +156,7 @@ pub fn put_links_first(store: &Store) {
 }
 
 /// Makes an image of a command and puts it in front. `named`: the name that a shell would look up, or the path. `users_path`: the user's
-/// PATH.
+/// PATH; `from_remote`: whether the remote store may have its image, and gets the one that is made.
 ///
 /// Fails if there is no such command, if it is no Python or Ruby program, or if files cannot be written. If it fails, the command is
 /// unchanged.
@@ -152,6 +165,7 @@ pub fn install(
     named: &OsStr,
     in_place: bool,
     users_path: &OsStr,
+    from_remote: bool,
     progress: &dyn Progress,
 ) -> Result<Outcome> {
     let found = locate(named, &path_without(&store.bin()))?;
@@ -170,7 +184,7 @@ pub fn install(
         }));
     }
     let program = if in_place { keep_beside(&found)? } else { found.clone() };
-    let made = put_in_front(store, &name, &found, &program, users_path, progress);
+    let made = put_in_front(store, &name, &found, &program, users_path, from_remote, progress);
     if in_place && !matches!(made, Ok(Outcome::Installed(_))) {
         let _ = fs::remove_file(&program);
         let _ = program.parent().map(fs::remove_dir);
@@ -184,6 +198,7 @@ fn put_in_front(
     found: &Path,
     program: &Path,
     users_path: &OsStr,
+    from_remote: bool,
     progress: &dyn Progress,
 ) -> Result<Outcome> {
     let in_place = found != program;
@@ -228,15 +243,21 @@ fn put_in_front(
         return Err(refusal);
     }
     let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
+    // An image from the remote store is for its owner alone.
+    let shares = from_remote && users == Users::Owner;
     let outcome = {
         let _there = Elsewhere::go(store, program)?;
-        build::build(&folder, &own, &image, &whom, progress)
+        take_or_build(&folder, &own, &image, &whom, shares, progress)
     };
-    let Some(freeze::FreezeOutcome::Written(written)) = outcome else {
-        if is_new {
-            let _ = fs::remove_dir_all(folder.path());
+    let made = match outcome {
+        Some(Ok(made)) => made,
+        none => {
+            if is_new {
+                let _ = fs::remove_dir_all(folder.path());
+            }
+            let outcome = none.and_then(|outcome| outcome.err().map(Outcome::NotFrozen));
+            return outcome.ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
         }
-        return outcome.map(Outcome::NotFrozen).ok_or_else(|| Failure::failed(format!("{name} could not be frozen.")));
     };
     if !users.are_among(Users::who_can_start(&image)) {
         let _ = fs::remove_dir_all(folder.path());
@@ -261,7 +282,38 @@ fn put_in_front(
         other.program
     });
     let on_path = installed.on_path(users_path);
-    Ok(Outcome::Installed(Box::new(Installation { installed, written: *written, instead_of, on_path })))
+    Ok(Outcome::Installed(Box::new(Installation { installed, image: made, instead_of, on_path })))
+}
+
+/// Takes an image from the remote store, if it `shares` any, or makes one, and gives it to that.
+fn take_or_build(
+    folder: &Folder,
+    own: &Lock,
+    image: &Path,
+    whom: &For<'_>,
+    shares: bool,
+    progress: &dyn Progress,
+) -> Option<std::result::Result<NewImage, freeze::FreezeOutcome>> {
+    let begun = Instant::now();
+    let mut lease = None;
+    if shares {
+        match remote::look(folder, own, image, whom, None) {
+            Look::Pulled => {
+                let size = image.metadata().map_or(0, |status| status.len());
+                return Some(Ok(NewImage { path: image.to_owned(), size, took: begun.elapsed(), is_pulled: true }));
+            }
+            Look::MadeElsewhere => {}
+            Look::NoImage(taken) => lease = taken,
+        }
+    }
+    let written = match build::build(folder, own, image, whom, progress)? {
+        freeze::FreezeOutcome::Written(written) => written,
+        outcome => return Some(Err(outcome)),
+    };
+    if shares && !written.lacks {
+        remote::push(folder, image, lease);
+    }
+    Some(Ok(NewImage { path: written.path, size: written.size, took: written.took, is_pulled: false }))
 }
 
 /// Mode of directories that others may enter, but not list.

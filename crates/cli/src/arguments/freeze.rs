@@ -161,12 +161,17 @@ pub struct Freeze {
     #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
     pub guards: Vec<OsString>,
 
+    /// Make the image here, also where the remote store (SNAPBOOT_REMOTE) has one that was asked for in the same way, and give it none.
+    /// Default: take one that fits, and give what was made; not with --max-age or --max-thaws.
+    #[arg(long)]
+    pub no_remote: bool,
+
     #[command(flatten)]
     pub verbosity: Quiet,
 
-    /// Print the outcome as JSON: `outcome` (written, refused, failed) and `settings` (the project's file); of an image `image`,
-    /// `size` (bytes), `took` and `thaws_in` (seconds), `preloaded`, `files`, `learnt`, `left_out`, `depends`, `warnings`; of a
-    /// refusal its findings; of a failure its message. Default: a summary for people.
+    /// Print the outcome as JSON: `outcome` (written, pulled, refused, failed) and `settings` (the project's file); of an image `image`,
+    /// `size` (bytes), `took` (seconds) and `warnings`; of one that was written also `thaws_in` (seconds), `preloaded`, `files`, `learnt`,
+    /// `left_out`, `depends`; of a refusal its findings; of a failure its message. Default: a summary for people.
     #[arg(long)]
     pub json: bool,
 

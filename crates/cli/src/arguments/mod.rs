@@ -174,6 +174,11 @@ pub struct Install {
     #[arg(long)]
     pub in_place: bool,
 
+    /// Make the image here, also where the remote store (SNAPBOOT_REMOTE) has one, and give it none. Default: take one that fits, and
+    /// give what was made.
+    #[arg(long)]
+    pub no_remote: bool,
+
     /// The commands.
     #[arg(value_name = "COMMAND", required = true, value_hint = ValueHint::CommandName)]
     pub commands: Vec<OsString>,
@@ -196,10 +201,15 @@ pub struct Uninstall {
 /// could be timed, and the state for a start here and now.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Print JSON: for each image name, path, command, installed, state, why, size (bytes), thawed, fallen_back, saved (seconds). Default: a table
-    /// for people.
-    #[arg(long)]
+    /// Print JSON: for each image name, path, command, installed, state, why, size (bytes), thawed, fallen_back, saved (seconds), and what
+    /// the remote store was good for (remote). Default: a table for people.
+    #[arg(long, conflicts_with = "openmetrics")]
     pub json: bool,
+
+    /// Print metrics of this machine as OpenMetrics text, for Prometheus and the like: starts and size of each image, the time saved, and what
+    /// was fetched from the remote store and given to it.
+    #[arg(long)]
+    pub openmetrics: bool,
 }
 
 /// Print the line that puts installed images first on PATH, for a shell's start-up file.

@@ -10,9 +10,10 @@ use clap::{Args, ValueHint};
 ///
 /// SNAPBOOT_REMOTE names the store: a directory (`file:///mnt/snapboot`) or a bucket (`s3://BUCKET/PREFIX?region=REGION`, also gcs, azblob, redis,
 /// webdav, ghac). Where it is set, the store of `snapboot run` looks there before it makes an image, and gives what it has made. No start waits for that.
+/// So do `snapboot install` and `snapboot freeze`.
 ///
-/// Machines that push need a secret key (SNAPBOOT_REMOTE_SECRET_KEY), and machines that pull the public one (SNAPBOOT_REMOTE_KEYS), but for a directory
-/// that nobody but you and root can write to. Credentials are those that the storage's own tools use.
+/// Machines that push need a secret key (SNAPBOOT_REMOTE_SECRET_KEY, or SNAPBOOT_REMOTE_SIGN_COMMAND, a command that signs its standard input), and
+/// machines that pull the public one (SNAPBOOT_REMOTE_KEYS), but for a directory that nobody but you and root can write to. Credentials are those that the storage's own tools use.
 #[derive(Debug, Args)]
 pub struct Remote {
     #[command(subcommand)]
@@ -67,12 +68,30 @@ pub struct RemoteList {
 #[derive(Debug, Args)]
 pub struct RemoteVerify {}
 
-/// Remove old images from the remote store, and what no image needs any more.
+/// Remove images from the remote store, and what no image needs any more.
+///
+/// Default: images that nobody has pushed or taken for 30 days. Chunks go a day after the last image that needs them. Safe at any time: a machine that
+/// misses a part of an image makes its own.
 #[derive(Debug, Args)]
 pub struct RemotePrune {
-    /// How long ago an image was pushed that is removed, as in 12h or 30d.
-    #[arg(long, value_name = "AGE", value_parser = image_file::rotation::parse_duration, default_value = "30d")]
-    pub age: Duration,
+    /// Remove images that were pushed longer ago, as in 12h or 30d.
+    #[arg(long, value_name = "AGE", value_parser = image_file::rotation::parse_duration)]
+    pub older_than: Option<Duration>,
+
+    /// Remove images that nobody has pushed or taken for so long, as in 12h or 30d.
+    #[arg(long, value_name = "AGE", value_parser = image_file::rotation::parse_duration)]
+    pub unused_for: Option<Duration>,
+
+    /// Remove the images that were used longest ago, until the others have this size together, as in 500M or 20G.
+    #[arg(long, value_name = "SIZE", value_parser = store::eviction::parse)]
+    pub max_size: Option<u64>,
+}
+
+impl RemotePrune {
+    /// Whether nothing says what goes.
+    pub fn has_no_limit(&self) -> bool {
+        self.older_than.is_none() && self.unused_for.is_none() && self.max_size.is_none()
+    }
 }
 
 /// Make a pair of keys: the secret one in FILE, the public one in FILE.pub.

@@ -5,6 +5,7 @@ use std::path::Path;
 use failure::Result;
 use freeze::{Finding, FreezeOutcome};
 use serde::Serialize;
+use store::PulledFile;
 
 use crate::{render, starts};
 
@@ -30,6 +31,13 @@ enum Report<'a> {
         depends: &'a [String],
         warnings: &'a [String],
         replaces: Option<String>,
+    },
+    Pulled {
+        settings: Option<&'a Path>,
+        image: &'a Path,
+        size: u64,
+        took: f64,
+        warnings: &'a [String],
     },
     Refused {
         settings: Option<&'a Path>,
@@ -66,6 +74,12 @@ impl<'a> Found<'a> {
             opened_by: finding.opened_by.as_deref(),
         }
     }
+}
+
+/// Prints that of an image which was taken from the remote store.
+pub fn print_pulled(pulled: &PulledFile, warnings: &[String], settings: Option<&Path>) -> Result<()> {
+    let PulledFile { path, size, took } = pulled;
+    render::print_json(&Report::Pulled { settings, image: path, size: *size, took: took.as_secs_f64(), warnings })
 }
 
 /// Prints it; nothing if a freeze was interrupted. `settings`: the file of settings that were not on the command line.

@@ -14,10 +14,12 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory};
 use failure::{Failure, Result};
 use freeze::{Cpu, FreezeOutcome, FreezeRequest};
-use image_file::info::Origin;
+use image_file::info::{Info, Origin};
+use image_file::ImageFile;
 use inputs::cpu::Level;
 use installation::Installation;
 use runtime::search_path;
+use store::{PulledFile, SharedFile};
 
 use crate::arguments::{self, Arguments, Freeze};
 use crate::render;
@@ -26,7 +28,7 @@ use mistakes::{misplaced_options, preloads, training};
 use project::Completed;
 
 /// Options that do not change the image's content.
-const OF_A_CALL: [&str; 3] = ["json", "output", "quiet"];
+const OF_A_CALL: [&str; 4] = ["json", "no-remote", "output", "quiet"];
 
 /// How a freeze is reported.
 pub struct Reporting {
@@ -51,15 +53,27 @@ pub fn main(arguments: &Freeze) -> Result<u8> {
     let outcome = match arguments.command.is_empty() {
         true => project::complete(&words).and_then(|Completed { arguments, words, file }| {
             reporting.settings = Some(file);
-            freeze(&arguments, &words, &reporting)
+            take_or_freeze(&arguments, &words, &reporting)
         }),
-        false => freeze(arguments, &words, &reporting),
+        false => take_or_freeze(arguments, &words, &reporting),
     };
-    report(outcome.unwrap_or_else(FreezeOutcome::Failed), &reporting)
+    match outcome {
+        Ok(Outcome::Pulled(pulled)) => report_pulled(&pulled, &reporting),
+        Ok(Outcome::Frozen(outcome)) => report(outcome, &reporting),
+        Err(failure) => report(FreezeOutcome::Failed(failure), &reporting),
+    }
 }
 
-/// Freezes what the words of a command line say.
-fn freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting) -> Result<FreezeOutcome> {
+/// What came of a command line.
+enum Outcome {
+    /// The remote store had the image.
+    Pulled(PulledFile),
+    /// It was made here, or could not.
+    Frozen(FreezeOutcome),
+}
+
+/// Takes from the remote store, or else freezes, what the words of a command line say.
+fn take_or_freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting) -> Result<Outcome> {
     let request = request(arguments, words)?;
     let spinner = Spinner::start(reporting.is_quiet);
     if let Some(file) = &reporting.settings {
@@ -68,7 +82,37 @@ fn freeze(arguments: &Freeze, words: &[OsString], reporting: &Reporting) -> Resu
     if let Some(note) = misplaced_options(&arguments.command, words) {
         spinner.print_note(&note.to_string());
     }
-    Ok(freeze::freeze(&request, &spinner))
+    let shared = if arguments.no_remote { None } else { SharedFile::for_request(&request, &spinner)? };
+    let Some(shared) = shared else { return Ok(Outcome::Frozen(freeze::freeze(&request, &spinner))) };
+    spinner.phase("looking for the image in the remote store");
+    match shared.pull() {
+        Ok(Some(pulled)) => return Ok(Outcome::Pulled(pulled)),
+        Ok(None) => {}
+        Err(failure) => spinner.print_note(&format!("the image is made here: {failure}")),
+    }
+    let outcome = freeze::freeze(&request, &spinner);
+    if let FreezeOutcome::Written(written) = &outcome {
+        spinner.phase("giving the image to the remote store");
+        if let Err(failure) = shared.push(written) {
+            spinner.print_note(&format!("the remote store does not get the image: {failure}"));
+        }
+    }
+    Ok(Outcome::Frozen(outcome))
+}
+
+/// Reports an image that was taken from the remote store; returns the exit status.
+fn report_pulled(pulled: &PulledFile, reporting: &Reporting) -> Result<u8> {
+    let warnings = Info::read(&ImageFile::open(&pulled.path)?.tables()).warnings;
+    if reporting.is_json {
+        json::print_pulled(pulled, &warnings, reporting.settings.as_deref())?;
+    }
+    for warning in &warnings {
+        render::message(&format!("snapboot: warning: {warning}"));
+    }
+    if !reporting.is_quiet && !reporting.is_json {
+        render::print(&(summary::of_pulled(pulled, reporting.here.as_deref()) + "\n"))?;
+    }
+    Ok(0)
 }
 
 /// Reports the outcome of a freeze; returns the exit status.

@@ -15,6 +15,8 @@ use crate::arguments::{Arguments, Subcommand};
 
 /// The only key that is not an option.
 const COMMAND: &str = "command";
+/// A table that only the user's own settings may have.
+const REMOTE: &str = "remote";
 /// Options that belong to a call and not to a project.
 const OF_A_CALL: [&str; 3] = ["help", "json", "quiet"];
 /// The minimum similarity of a mistyped name and the suggested one. clap has the same limit.
@@ -78,6 +80,15 @@ impl Source<'_> {
             let name: &str = key.get_ref();
             if name == COMMAND {
                 settings.command = self.command(value)?;
+            } else if name == REMOTE {
+                let own = Path::new("~/.config").join(store::remote_settings::FILE);
+                return Err(self.wrong(
+                    key.span(),
+                    &format!(
+                        "[remote] belongs into your own settings, {}: a project must not say whose images this machine runs.",
+                        own.display()
+                    ),
+                ));
             } else if let Some((_, option)) = options.iter().find(|(long, _)| *long == name) {
                 settings.options.push((name.to_owned(), self.option(name, option, value)?));
             } else {
@@ -254,6 +265,7 @@ mod tests {
             ("policy = 'check'", "snapboot.toml has no key command"),
             ("command = 'x'\ncommand = 'y'", ":2: this is no TOML: "),
             ("command = ", ":1: this is no TOML: "),
+            ("command = 'x'\n[remote]\nurl = 's3://x'", ":2: [remote] belongs into your own settings"),
         ] {
             let said = mistake(text);
             assert!(said.starts_with("snapboot.toml") && said.contains(expected), "{text}: {said}");

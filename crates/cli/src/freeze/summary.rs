@@ -4,6 +4,7 @@ use std::path::Path;
 
 use freeze::Written;
 use runtime::Language;
+use store::PulledFile;
 
 use crate::human;
 use crate::starts;
@@ -23,9 +24,20 @@ pub fn text(written: &Written, here: Option<&Path>) -> String {
     lines.map(|line| line + "\n").collect()
 }
 
+/// `rails.img  113 MB  0.4 s  from the remote store`.
+pub fn of_pulled(pulled: &PulledFile, here: Option<&Path>) -> String {
+    let (size, took) = (human::size(pulled.size), human::seconds(pulled.took));
+    format!("{}  {size}  {took}  from the remote store", shown(&pulled.path, here).display())
+}
+
+/// The path as the user would name it.
+fn shown<'a>(path: &'a Path, here: Option<&Path>) -> &'a Path {
+    here.and_then(|here| path.strip_prefix(here).ok()).unwrap_or(path)
+}
+
 /// `rails.img  113 MB  2.3 s  preloaded config/environment (1868 files)  thaws in 15 ms`.
 fn first_line(written: &Written, here: Option<&Path>) -> String {
-    let shown = here.and_then(|here| written.path.strip_prefix(here).ok()).unwrap_or(&written.path);
+    let shown = shown(&written.path, here);
     let names: Vec<&str> = written.preloaded.iter().map(|name| name.strip_prefix("./").unwrap_or(name)).collect();
     let preloaded = if names.is_empty() { "loaded".to_owned() } else { format!("preloaded {}", names.join(", ")) };
     let kinds = [

@@ -1,5 +1,7 @@
 //! `snapboot list`: the images of the store, their state, and the time that they have saved.
 
+mod metrics;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,11 +19,11 @@ use serde::Serialize;
 use store::attempt::{Attempts, Outcome};
 use store::changes::Changes;
 use store::tools::{Installed, OnPath};
-use store::{eviction, Effort, Folder, PutOff, StartTimes, Store};
+use store::{eviction, Effort, Folder, PutOff, RemoteMetrics, StartTimes, Store};
 
 use crate::arguments::List;
 use crate::spinner::Spinner;
-use crate::{human, render};
+use crate::{human, openmetrics, render};
 
 /// How many reasons are shown for one command; `--json` has all.
 const SHOWN: usize = 3;
@@ -48,6 +50,8 @@ struct Row {
     fallen_back: u64,
     /// The time that the thawed ones have saved (seconds); None if unknown.
     saved: Option<f64>,
+    /// What the remote store was good for, of all images of the command; None if it was never asked.
+    remote: Option<RemoteMetrics>,
     /// Why a shell starts another program under its name. Mostly the same for all, so it is shown once below the table.
     #[serde(skip)]
     hidden: Option<Hidden>,
@@ -100,6 +104,8 @@ pub fn main(arguments: &List) -> Result<u8> {
     spinner.stop();
     if arguments.json {
         render::print_json(&commands.concat())?;
+    } else if arguments.openmetrics {
+        render::print(&openmetrics::text(&metrics::families(&commands.concat(), &RemoteMetrics::of_store(&store))))?;
     } else if commands.is_empty() {
         render::print("The store is empty. snapboot install COMMAND puts an image in front of a command; snapboot run -- COMMAND makes one by itself.\n")?;
     } else {
@@ -125,6 +131,7 @@ fn rows(folder: &Folder, seen: &Seen) -> Vec<Row> {
         thawed: 0,
         fallen_back: 0,
         saved: None,
+        remote: RemoteMetrics::of_folder(folder),
         hidden: hidden.clone(),
     };
     if folder.all_images().is_empty() {

@@ -1,0 +1,28 @@
+//! Who may start an image that `snapboot freeze` would have written here: nobody who could not read each file that its boot has read.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use failure::Result;
+use freeze::Readers;
+use image_file::ImageFile;
+use rustix::fs::Mode;
+use rustix::process::{getegid, umask};
+
+use crate::forbidden::files;
+
+/// The permissions of a program, and those that its owner needs.
+const PROGRAM: u32 = 0o755;
+const OWNER: u32 = 0o500;
+
+/// The permissions of an image, as far as the umask allows.
+pub fn mode(image: &ImageFile) -> Result<u32> {
+    let mut readers = Readers::new(getegid().as_raw());
+    for variant in &image.variants {
+        files(&variant.tables())?.iter().for_each(|path| readers.add(Path::new(OsStr::from_bytes(path))));
+    }
+    let mask = umask(Mode::empty());
+    umask(mask);
+    Ok(readers.permitted_bits(PROGRAM & !mask.bits()) | OWNER)
+}
