@@ -4,6 +4,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io;
 use std::os::unix::fs::{symlink, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -39,31 +40,44 @@ pub enum Put {
 pub fn put(prefix: &Path) -> Result<Put> {
     let place = Place::in_environment(prefix);
     let ruby = place.bin.join(NAME);
-    let has_entry = begins_as_entry(&ruby) && moved(&ruby).is_file();
-    if !has_entry && !is_replaceable(&place, &ruby) {
+    if !has_entry(&ruby) && !is_replaceable(&place, &ruby) {
         return Ok(Put::Unfit);
     }
-    let program = Program::find()?;
-    let cannot = |error: std::io::Error| place.failure("put the entry into", &error);
-    let own = facts(&ruby, &ruby);
+    let is_same = exchange(&place, &ruby, &Program::find()?);
+    if !matches!(is_same, Ok(true)) {
+        take_back(prefix)?;
+    }
+    match is_same {
+        Ok(true) => Ok(Put::Entry(ruby)),
+        Ok(false) => Ok(Put::Differs(ruby)),
+        Err(error) => Err(place.failure("put the entry into", &error)),
+    }
+}
+
+/// Moves a Ruby and puts the entry into its place. Returns whether it says the same of itself as before; where it does not, the entry may be
+/// missing.
+fn exchange(place: &Place, ruby: &Path, program: &Program) -> io::Result<bool> {
+    let own = facts(ruby, ruby);
+    let is_same = |path: &Path| own.is_some() && facts(path, ruby) == own;
     let link = place.kept.join(NAME);
-    let entry = place.fill(&program).map_err(cannot)?;
-    if !has_entry {
-        drafts::replace(&place.kept, &moved(&ruby), |draft| fs::hard_link(&ruby, draft)).map_err(cannot)?;
+    let entry = place.fill(program)?;
+    if !has_entry(ruby) {
+        drafts::replace(&place.kept, &moved(ruby), |draft| fs::hard_link(ruby, draft))?;
     }
     let target: PathBuf = [OsStr::new(".."), OsStr::new("bin"), moved(Path::new(NAME)).as_os_str()].iter().collect();
-    drafts::replace(&place.kept, &link, |draft| symlink(&target, draft)).map_err(cannot)?;
-    let is_same = |path: &Path| own.is_some() && facts(path, &ruby) == own;
-    if is_same(&link) {
-        // A copy: whoever writes into it instead of replacing it does not write into the one from which others are made.
-        drafts::replace(&place.kept, &ruby, |draft| fs::copy(&entry, draft).map(drop)).map_err(cannot)?;
-        if is_same(&ruby) {
-            place.name_scripts(OsStr::new(NAME));
-            return Ok(Put::Entry(ruby));
-        }
+    drafts::replace(&place.kept, &link, |draft| symlink(&target, draft))?;
+    if !is_same(&link) {
+        return Ok(false);
     }
-    take_back(prefix)?;
-    Ok(Put::Differs(ruby))
+    // A copy: whoever writes into it instead of replacing it does not write into the one from which others are made.
+    drafts::replace(&place.kept, ruby, |draft| fs::copy(&entry, draft).map(drop))?;
+    place.name_scripts(OsStr::new(NAME));
+    Ok(is_same(ruby))
+}
+
+/// Whether the entry is in the place of a Ruby.
+fn has_entry(ruby: &Path) -> bool {
+    begins_as_entry(ruby) && moved(ruby).is_file()
 }
 
 /// Puts back the Ruby. Returns its path where an entry was in its place.
