@@ -29,8 +29,8 @@ int main(int count, char **words) {
 """
 
 
-@pytest.fixture(params=["python", *RUBIES])
-def told(request, tmp_path):
+@pytest.fixture(name="told", params=["python", *RUBIES])
+def told_of_either(request, tmp_path):
     """One of each language."""
     told = PythonTold(tmp_path) if request.param == "python" else RubyTold(tmp_path, request.param)
     yield told
@@ -295,6 +295,7 @@ def test_what_killed_commands_have_left_is_removed(told):
     assert state_of(told.directory) == before and not told.left()
 
 
+@pytest.mark.fault("`snapboot enable` or `disable` is killed before any change in the folder of a Ruby", "starts go on; the next command finishes")
 def test_a_command_that_is_killed_leaves_a_ruby(ruby):
     """Before each change that it makes in the folder of the Ruby."""
     before, tree = ruby.facts([str(ruby.script)]), state_of(ruby.directory)
