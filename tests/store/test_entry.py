@@ -295,7 +295,7 @@ def test_what_killed_commands_have_left_is_removed(told):
     assert state_of(told.directory) == before and not told.left()
 
 
-@pytest.mark.fault("`snapboot enable` or `disable` is killed before any change in the folder of a Ruby", "starts go on; the next command finishes")
+@pytest.mark.fault("`snapboot enable` or `disable` is killed before any change in the folder of a Ruby", "starts go on; the next finishes")
 def test_a_command_that_is_killed_leaves_a_ruby(ruby):
     """Before each change that it makes in the folder of the Ruby."""
     before, tree = ruby.facts([str(ruby.script)]), state_of(ruby.directory)
