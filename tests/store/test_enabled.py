@@ -142,10 +142,22 @@ class RubyEnvironment(Environment):
         return support.in_mount_namespace(script, self.options_of_mount, str(self.over), *map(str, argv))
 
 
-KINDS = {"python": PythonEnvironment, "ruby": RubyEnvironment}
+class OwnRubyEnvironment(RubyEnvironment):
+    """The same Ruby in a prefix of its own: `snapboot enable` puts the entry into its place."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.directory = folder / "prefix"
+        self.interpreter = self.directory / "bin/ruby"
+        self.interpreter.parent.mkdir(parents=True)
+        shutil.copy(os.path.realpath(support.RUBY), self.interpreter)
 
 
-@pytest.fixture(params=["python", pytest.param("ruby", marks=[support.needs_ruby, support.needs_root])])
+KINDS = {"python": PythonEnvironment, "ruby": RubyEnvironment, "own-ruby": OwnRubyEnvironment}
+RUBIES = [pytest.param(kind, marks=[support.needs_ruby, support.needs_root]) for kind in KINDS if kind.endswith("ruby")]
+
+
+@pytest.fixture(params=["python", *RUBIES])
 def enabled(request, tmp_path):
     """One of each language."""
     environment = KINDS[request.param](tmp_path)

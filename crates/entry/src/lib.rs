@@ -1,10 +1,13 @@
 //! How an environment looks whose interpreter's place the entry has taken (`snapboot enable`): `bin/python` is the entry, and
-//! `.snapboot/python`, beside `bin`, is what was there. `.snapboot/snapboot` leads to the command. And what the entry decides by: the command
-//! line ([`command_line`]), and the store's files about starts ([`starts`]).
+//! `.snapboot/python`, beside `bin`, is what was there. In a Ruby's prefix, `.snapboot/ruby` leads to what was `bin/ruby` ([`ruby::moved`]).
+//! `.snapboot/snapboot` leads to the command. And what the entry decides by: the command line ([`python`], [`ruby`]), and the store's files
+//! about starts ([`starts`]).
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 pub mod command_line;
+pub mod python;
+pub mod ruby;
 pub mod starts;
 
 use std::ffi::OsStr;
@@ -28,11 +31,14 @@ pub fn is_entry(start: &[u8]) -> bool {
     start.starts_with(b"\x7fELF") && start.windows(MARK.len()).take(START).any(|part| part == MARK)
 }
 
-/// The interpreter in whose place an entry is. `path`: of the entry, or a link to it with the interpreter's name. None if it is not where
-/// `snapboot enable` puts entries.
+/// The interpreter in whose place an entry is. `path`: of the entry, or a link to it with the interpreter's name; of a Ruby's, any link. None
+/// if it is not where `snapboot enable` puts entries.
 pub fn interpreter_behind(path: &Path) -> Option<PathBuf> {
-    let behind = path.parent()?.parent()?.join(FOLDER).join(path.file_name()?);
-    behind.is_file().then_some(behind)
+    let beside = |path: &Path| Some(path.parent()?.parent()?.join(FOLDER).join(path.file_name()?));
+    // A Python of an environment looks for that beside the path by which it was called.
+    let real = std::fs::canonicalize(path).ok().filter(|real| ruby::is_ruby(real));
+    let behind = [beside(path), real.as_deref().and_then(beside), real.as_deref().map(ruby::moved)];
+    behind.into_iter().flatten().find(|path| path.is_file())
 }
 
 /// What a regular file begins with; None if it cannot be read.
@@ -43,10 +49,15 @@ pub fn beginning(path: &Path) -> Option<Vec<u8>> {
     Some(start)
 }
 
-/// Paths where the interpreter should be from which an environment was made, the best first. `name`: by which it is called.
-pub fn interpreters_of_base(environment: &Path, name: &OsStr) -> Vec<PathBuf> {
+/// Paths where the interpreter behind an entry should be if its link is missing, the best first: of a Ruby, beside the entry; of a Python,
+/// that from which the environment was made. `entry`: its path; `name`: by which it is called.
+pub fn interpreters_elsewhere(entry: &Path, name: &OsStr) -> Vec<PathBuf> {
+    if ruby::is_ruby(entry) {
+        return vec![ruby::moved(entry)];
+    }
     let names = [name, OsStr::new("python3"), OsStr::new("python")];
-    home(environment).map_or_else(Vec::new, |home| names.map(|name| home.join(name)).into())
+    let environment = entry.parent().and_then(Path::parent);
+    environment.and_then(home).map_or_else(Vec::new, |home| names.map(|name| home.join(name)).into())
 }
 
 /// The folder of the interpreter that a virtual environment was made from, as its pyvenv.cfg says (PEP 405).
@@ -79,6 +90,22 @@ mod tests {
         std::fs::write(&behind, "").unwrap();
         assert_eq!(interpreter_behind(&entry), Some(behind));
         assert_eq!(interpreter_behind(Path::new("python3")), None);
+    }
+
+    #[test]
+    fn a_ruby_is_found_by_a_link_from_elsewhere_and_without_the_folder() {
+        let top = tempfile::tempdir().unwrap();
+        let top = top.path().canonicalize().unwrap();
+        let [entry, link, python] = ["bin/ruby", "ruby", "python"].map(|name| top.join(name));
+        std::fs::create_dir(top.join("bin")).unwrap();
+        for path in [&entry, &ruby::moved(&entry), &top.join("bin/python"), &ruby::moved(&top.join("bin/python"))] {
+            std::fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink(&entry, &link).unwrap();
+        std::os::unix::fs::symlink(top.join("bin/python"), &python).unwrap();
+        assert_eq!([&entry, &link].map(|path| interpreter_behind(path)), [(); 2].map(|()| Some(ruby::moved(&entry))));
+        assert_eq!(interpreter_behind(&python), None);
+        assert_eq!(interpreters_elsewhere(&entry, OsStr::new("any")), [ruby::moved(&entry)]);
     }
 
     #[test]

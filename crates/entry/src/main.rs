@@ -1,9 +1,9 @@
-//! The entry: stands where an enabled environment's `bin/python` was. It executes `snapboot run` where the store has an image for the
+//! The entry: stands where an enabled environment's `bin/python` was, or `bin/ruby`. It executes `snapboot run` where the store has an image for the
 //! program, and otherwise the interpreter that was there.
 //!
 //! It leaves everything as the kernel gave it: words, environment, descriptors, signals, and the name of the process. What is not certain
-//! goes to the interpreter, whose file of `snapboot enable` looks once more (python/snapboot/archive/images.py). The rules, and the files in
-//! the store's cache, are the same there.
+//! goes to the interpreter, whose file of `snapboot enable` looks once more (python/snapboot/archive/images.py, ruby/lib/snapboot/enabled.rb).
+//! The rules, and the files in the store's cache, are the same there.
 #![no_main]
 
 mod sys;
@@ -15,7 +15,9 @@ use std::os::unix::fs::{symlink, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use snapboot_entry::starts::Starts;
-use snapboot_entry::{beginning, command_line, interpreters_of_base, is_entry, COMMAND, FOLDER, MARK, NAMES};
+use snapboot_entry::{
+    beginning, command_line, interpreters_elsewhere, is_entry, python, ruby, COMMAND, FOLDER, MARK, NAMES,
+};
 
 use sys::Start;
 
@@ -49,7 +51,7 @@ fn enter(start: &Start) -> i32 {
     let mut error = std::io::Error::from(std::io::ErrorKind::InvalidInput);
     // All but the first two are for an environment in which something is missing, or that is being disabled.
     let interpreters = [named_as_the_process(&folder, name), Some(kept.clone()), put_back(&entry)];
-    for path in interpreters.into_iter().flatten().chain(interpreters_of_base(environment, name)) {
+    for path in interpreters.into_iter().flatten().chain(interpreters_elsewhere(&entry, name)) {
         if let Some(path) = c_string(&path) {
             error = start.execute(&path, &[], 0);
         }
@@ -88,8 +90,12 @@ fn starts_with_image(start: &Start, entry: &Path) -> Option<PathBuf> {
         return None;
     }
     let (name, words) = start.words.split_first()?;
-    let executable = command_line::executable(name, variable("PATH"), entry)?;
-    let program = command_line::program(words)?;
+    let search_path = variable("PATH");
+    let (executable, program) = if ruby::is_ruby(entry) {
+        (ruby::executable(name, search_path, entry)?, ruby::program(words)?)
+    } else {
+        (python::executable(name, search_path, entry)?, python::program(words)?)
+    };
     let starts = Starts::find(executable.as_os_str(), &program, &variable)?;
     (starts.have_image() && !starts.were_handed_over()).then(|| starts.path().to_owned())
 }

@@ -4,6 +4,9 @@
 # `snapboot enable` has put into the Ruby evaluates this when RubyGems begins to load, before anything of the program, and
 # calls it. The rules, and the files in the store's cache, are those of python/snapboot/archive/images.py.
 #
+# The entry in the place of a Ruby that belongs to no system (crates/entry) does the same without a Ruby, where the program
+# has an image. What it is not certain of comes here.
+#
 # Nothing is required here, and no constant is left. RbConfig does not exist yet.
 class HandOver
   # Options without a word of their own, and those that take one. With any other, such as -e, there is no program to freeze.
@@ -14,6 +17,8 @@ class HandOver
   # FNV-1a of 64 bits (RFC 9923).
   BASIS = 0xcbf29ce484222325
   PRIME = 0x100000001b3
+  # Ends the name of a Ruby in whose place an entry is.
+  MOVED = ".snapboot"
   # What loads RubyGems. A file that the program itself requires is not the beginning of a start.
   BEGINNING = "<internal:gem_prelude>"
 
@@ -60,7 +65,7 @@ class HandOver
     return true if name.include?("/")
 
     path = ENV.fetch("PATH", "").split(":").map { |folder| "#{folder}/#{name}" }.find { |file| File.executable?(file) }
-    !path.nil? && File.realpath(path) == @executable
+    !path.nil? && File.realpath(path) == @executable.delete_suffix(MOVED)
   end
 
   # Returns the folder of the store's images as location.rs of the store finds it; nil if there is none.

@@ -227,8 +227,9 @@ pub struct ShellEnv {
 /// Puts a file into the environment: `00_snapboot.pth` into the site-packages of a virtual environment, `rbconfig.rb` into the site_ruby of a
 /// Ruby. Whatever script (of Python also: module or code) the interpreter starts then goes on as with `snapboot run -- COMMAND`: it is thawed
 /// where the store has an image, which is made after the second start. Of Python, each other start has the boot archive. In the place of a
-/// virtual environment's `bin/python`, where that is a link, comes a small program that starts images without a Python. `snapboot disable`
-/// takes all that away. For one start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off without images, SNAPBOOT_ARCHIVE=off without the
+/// virtual environment's `bin/python`, where that is a link, comes a small program that starts images without a Python; in the place of
+/// `bin/ruby`, where that is no link and not the system's, one that does so without a Ruby. `snapboot disable` takes all that away. For one
+/// start, SNAPBOOT=off does without both, SNAPBOOT_STORE=off without images, SNAPBOOT_ARCHIVE=off without the
 /// archive.
 #[derive(Debug, Args)]
 pub struct Enable {

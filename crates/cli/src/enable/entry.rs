@@ -1,5 +1,5 @@
 //! The entry in the place of a virtual environment's interpreter: programs that have an image do not begin with a Python. What was there
-//! waits in the folder `.snapboot`, see crates/entry.
+//! waits in the folder `.snapboot`, see crates/entry. What an entry needs is the same in the place of a Ruby (`moved.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
@@ -19,11 +19,13 @@ use super::{drafts, own_program};
 /// The entry itself, in its folder. Its other names are those of the interpreter.
 const ENTRY: &str = "entry";
 
-/// An environment with its folders.
-struct Place {
+/// An environment, or the prefix of a Ruby, with its folders.
+pub struct Place {
     environment: PathBuf,
-    bin: PathBuf,
-    kept: PathBuf,
+    /// Has the interpreter.
+    pub bin: PathBuf,
+    /// Has what the entry needs.
+    pub kept: PathBuf,
 }
 
 /// Puts the entry into the place of each name of an environment's interpreter. Returns their paths: none where they are no links, as in an
@@ -31,8 +33,8 @@ struct Place {
 pub fn put(environment: &Path) -> Result<Vec<PathBuf>> {
     let place = Place::in_environment(environment);
     let Some(names) = place.replaceable() else { return Ok(Vec::new()) };
-    let (command, entry) = (own_program()?, Installation::find()?.entry()?);
-    place.put(&names, &command, &entry).map_err(|error| place.failure("put the entry into", &error))?;
+    let program = Program::find()?;
+    place.put(&names, &program).map_err(|error| place.failure("put the entry into", &error))?;
     Ok(names.iter().map(|name| place.bin.join(name)).collect())
 }
 
@@ -42,13 +44,28 @@ pub fn take_back(environment: &Path) -> Result<Vec<PathBuf>> {
     place.take_back().map_err(|error| place.failure("put back what was in", &error))
 }
 
+/// What an entry is made from.
+pub struct Program {
+    command: PathBuf,
+    entry: PathBuf,
+}
+
+impl Program {
+    /// That of this installation.
+    pub fn find() -> Result<Program> {
+        Ok(Program { command: own_program()?, entry: Installation::find()?.entry()? })
+    }
+}
+
 impl Place {
-    fn in_environment(environment: &Path) -> Place {
+    /// That of an environment.
+    pub fn in_environment(environment: &Path) -> Place {
         let environment = environment.to_owned();
         Place { bin: environment.join("bin"), kept: environment.join(FOLDER), environment }
     }
 
-    fn failure(&self, what: &str, error: &io::Error) -> Failure {
+    /// What is said where something cannot be done in `bin`.
+    pub fn failure(&self, what: &str, error: &io::Error) -> Failure {
         Failure::failed(format!(
             "cannot {what} {}: {}. Whoever may change the environment can do it: its owner, where it is not mounted read-only.",
             self.bin.display(),
@@ -56,39 +73,48 @@ impl Place {
         ))
     }
 
+    /// Whether an entry in `bin` finds its folder, which is beside the one in which it is.
+    pub fn is_in_place(&self) -> bool {
+        let real = [&self.bin, &self.environment].map(|folder| fs::canonicalize(folder).unwrap_or_default());
+        real[0].parent() == Some(&real[1])
+    }
+
     /// The interpreter's names that an entry can take; None where it cannot take all.
     fn replaceable(&self) -> Option<Vec<OsString>> {
-        // An entry finds its folder beside the one in which it is.
-        let is_in_place =
-            fs::canonicalize(&self.bin).ok()?.parent() == fs::canonicalize(&self.environment).ok().as_deref();
         let names = names_in(&self.bin);
-        (is_in_place
+        (self.is_in_place()
             && self.environment.join("pyvenv.cfg").is_file()
             && !names.is_empty()
             && names.iter().all(|name| is_replaceable(&self.bin.join(name))))
         .then_some(names)
     }
 
-    fn put(&self, names: &[OsString], command: &Path, entry: &Path) -> io::Result<()> {
-        let (bin, kept) = (&self.bin, &self.kept);
+    /// Makes the folder, with all that does not depend on the interpreter. Returns the path of the entry there.
+    pub fn fill(&self, program: &Program) -> io::Result<PathBuf> {
+        let (kept, entry) = (&self.kept, self.kept.join(ENTRY));
         // Whoever may start the interpreter may start the entry, whatever the umask.
-        let mode = bin.metadata()?.permissions();
+        let mode = self.bin.metadata()?.permissions();
         for folder in [kept, &kept.join(NAMES)] {
             fs::create_dir_all(folder)?;
             fs::set_permissions(folder, mode.clone())?;
         }
         drafts::remove_old(kept);
-        drafts::replace(&self.kept, &kept.join(COMMAND), |draft| symlink(command, draft))?;
-        drafts::replace(&self.kept, &kept.join(ENTRY), |draft| {
-            fs::copy(entry, draft)?;
+        drafts::replace(kept, &kept.join(COMMAND), |draft| symlink(&program.command, draft))?;
+        drafts::replace(kept, &entry, |draft| {
+            fs::copy(&program.entry, draft)?;
             fs::set_permissions(draft, Permissions::from_mode(0o755))
         })?;
+        Ok(entry)
+    }
+
+    fn put(&self, names: &[OsString], program: &Program) -> io::Result<()> {
+        let entry = self.fill(program)?;
         // One may lead to another.
         for name in names {
             self.keep(name)?;
         }
         for name in names {
-            drafts::replace(&self.kept, &bin.join(name), |draft| fs::hard_link(kept.join(ENTRY), draft))?;
+            drafts::replace(&self.kept, &self.bin.join(name), |draft| fs::hard_link(&entry, draft))?;
         }
         self.name_scripts(&names[0]);
         Ok(())
@@ -106,7 +132,7 @@ impl Place {
         if kept.is_file() {
             return Ok(());
         }
-        let named = entry::interpreters_of_base(&self.environment, name);
+        let named = entry::interpreters_elsewhere(&path, name);
         match named.iter().find(|path| path.is_file()) {
             Some(interpreter) => drafts::replace(&self.kept, &kept, |draft| symlink(interpreter, draft)),
             None => Err(io::ErrorKind::NotFound.into()),
@@ -115,7 +141,7 @@ impl Place {
 
     /// Gives the interpreter the names of the scripts in `bin`, so that ordinary starts of them keep these where nobody may write. Errors are
     /// ignored: a start makes what it needs where it can.
-    fn name_scripts(&self, interpreter: &OsStr) {
+    pub fn name_scripts(&self, interpreter: &OsStr) {
         let mark = [b"#!", self.bin.as_os_str().as_bytes(), b"/"].concat();
         for script in fs::read_dir(&self.bin).into_iter().flatten().flatten() {
             let start = beginning(&script.path()).unwrap_or_default();
@@ -144,15 +170,20 @@ impl Place {
                 back.push(path);
             }
         }
-        let lost = names_in(&self.kept).into_iter().chain([COMMAND, ENTRY].map(OsString::from));
-        for path in lost.map(|name| self.kept.join(name)).chain(files_in(&self.kept.join(NAMES))) {
+        self.clear(names_in(&self.kept));
+        Ok(back)
+    }
+
+    /// Removes the folder with all that Snapboot has put there. `names`: of what does not belong to every entry. Errors are ignored.
+    pub fn clear(&self, names: Vec<OsString>) {
+        let names = names.into_iter().chain([COMMAND, ENTRY].map(OsString::from));
+        for path in names.map(|name| self.kept.join(name)).chain(files_in(&self.kept.join(NAMES))) {
             let _ = fs::remove_file(path);
         }
         drafts::remove_old(&self.kept);
         // What somebody else has put there stays.
         let _ = fs::remove_dir(self.kept.join(NAMES));
         let _ = fs::remove_dir(&self.kept);
-        Ok(back)
     }
 }
 
@@ -182,7 +213,8 @@ fn is_replaceable(path: &Path) -> bool {
             || fs::canonicalize(path).is_ok_and(is_named_alike) && matches!(Kind::detect(path), Ok(Kind::Program)))
 }
 
-fn begins_as_entry(path: &Path) -> bool {
+/// Whether a file is an entry.
+pub fn begins_as_entry(path: &Path) -> bool {
     beginning(path).is_some_and(|start| is_entry(&start))
 }
 

@@ -1,5 +1,5 @@
 //! `snapboot enable` and `snapboot disable`: images for every program of an environment, through one file that its interpreter runs at each
-//! start before anything of the program, and in a virtual environment of Python through an entry in the interpreter's place ([`entry`]). See
+//! start before anything of the program, and through an entry in the interpreter's place ([`entry`], [`moved`]). See
 //! python/snapboot/archive/images.py and ruby/lib/snapboot/enabled.rb.
 
 use std::fs::{self, Permissions};
@@ -13,6 +13,7 @@ use crate::render;
 
 mod drafts;
 mod entry;
+mod moved;
 mod python;
 mod ruby;
 
@@ -30,9 +31,10 @@ struct Hook {
 /// Runs the subcommand.
 pub fn enable(arguments: &Enable) -> Result<u8> {
     let environment = named_or_active(arguments.environment.as_deref())?;
-    let (hooks, has_entry) = match ruby::interpreter(&environment) {
-        Some(ruby) => (vec![ruby::hook(&ruby)?], false),
-        None => (python::hooks(&python::environment(&environment)?)?, true),
+    let ruby = ruby::interpreter(&environment);
+    let hooks = match &ruby {
+        Some(ruby) => vec![ruby::hook(ruby)?],
+        None => python::hooks(&python::environment(&environment)?)?,
     };
     for Hook { path, content, gives } in hooks {
         let folder = path.parent().expect("a file in a folder");
@@ -51,8 +53,18 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
             render::print(&format!("{}: {gives} from now on\n", path.display()))?;
         }
     }
-    let entries = if has_entry { entry::put(&environment)? } else { Vec::new() };
-    print_names(&entries, "what has an image starts without a Python from now on", arguments.verbosity.quiet)?;
+    let (entries, what) = match ruby {
+        None => (entry::put(&environment)?, "what has an image starts without a Python from now on"),
+        Some(_) => match moved::put(&environment)? {
+            moved::Put::Entry(ruby) => (vec![ruby], "what has an image starts without a Ruby from now on"),
+            moved::Put::Differs(ruby) => (
+                vec![ruby],
+                "stays where it is, since this Ruby finds other files from another path; each start begins with it",
+            ),
+            moved::Put::Unfit => (Vec::new(), ""),
+        },
+    };
+    print_names(&entries, what, arguments.verbosity.quiet)?;
     Ok(0)
 }
 
@@ -60,7 +72,12 @@ pub fn enable(arguments: &Enable) -> Result<u8> {
 pub fn disable(arguments: &Disable) -> Result<u8> {
     let environment = named_or_active(arguments.environment.as_deref())?;
     let files = match ruby::interpreter(&environment) {
-        Some(ruby) => vec![ruby::file(&ruby)?],
+        Some(ruby) => {
+            let file = ruby::file(&ruby)?;
+            let back: Vec<PathBuf> = moved::take_back(&environment)?.into_iter().collect();
+            print_names(&back, "as before", arguments.verbosity.quiet)?;
+            vec![file]
+        }
         None => {
             let environment = python::environment(&environment)?;
             print_names(&entry::take_back(&environment)?, "as before", arguments.verbosity.quiet)?;

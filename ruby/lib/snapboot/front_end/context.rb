@@ -31,7 +31,8 @@ class Context
     @environment.record
     @stdio = Stdio.new
     @randomness = Randomness.new(seeding)
-    @interpreter = File.readlink("/proc/self/exe")
+    # Where an entry is in its place, that leads there, and keeps the process's name.
+    @interpreter = File.readlink("/proc/self/exe").delete_suffix(".snapboot")
     @encoding = Encoding.find("locale")
   end
 
