@@ -340,8 +340,11 @@ impl<'a> BootRequest<'a> {
             }
         }
         if writes_image && self.freeze.request.hash_seed.is_some() {
-            // The freezer removes it.
+            // The freezer removes these.
             environment.push(("SNAPBOOT_LAYOUT".into(), MOST_STARTS_FOR_LAYOUT.to_string().into()));
+            if program.runtime.language == Language::Ruby {
+                environment.push(("SNAPBOOT_RUBY_HASHSEED".into(), self.hash_seed.to_string().into()));
+            }
         }
         let mut command = Start { program: program.runtime.program.clone(), argv, environment }.command(dir)?;
         const { assert!(channel::STANDARD_INPUT == libc::O_DSYNC) };

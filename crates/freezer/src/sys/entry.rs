@@ -2,7 +2,9 @@
 
 use core::ffi::{c_char, c_int, c_void, CStr};
 
-use super::{account_hooks, attributes, events, layout, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets};
+use super::{
+    account_hooks, attributes, events, hash_seed, layout, libc_hooks, locale_hooks, ruby_code, setter_hooks, sockets,
+};
 
 extern "C" {
     /// What `pthread_atfork` of glibc calls, which some architectures have only in a static part of it (pthread/pthread_atfork.c).
@@ -25,6 +27,7 @@ extern "C" fn constructor(_count: c_int, arguments: *const *const c_char, variab
     crate::arch::leave_addresses_unsigned();
     take_out_of_preload();
     take_out_bind_now();
+    hash_seed::take();
     crate::allocator::prepare();
     libc_hooks::bind();
     account_hooks::bind();

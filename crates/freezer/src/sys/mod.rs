@@ -13,6 +13,7 @@ mod entry;
 pub mod events;
 mod exit;
 mod file;
+mod hash_seed;
 pub mod image_memory;
 mod layout;
 pub mod libc_hooks;
