@@ -93,7 +93,7 @@ pub fn between(new: &ImageFile, before: &ImageFile) -> Result<Option<Made>> {
     if new.variants.len() != before.variants.len() {
         return Ok(None);
     }
-    let parts = Parts::of(&bytes[HEAD_OFFSET..][..HEAD_AREA], new.size)?;
+    let parts = Parts::find(&bytes[HEAD_OFFSET..][..HEAD_AREA], new.size)?;
     let variants = new.variants.iter().zip(&before.variants);
     let moved = variants.map(|(new, before)| areas(&new.tables(), &before.tables())).collect::<Result<Vec<_>>>()?;
     let front = packed(&parts.front, &bytes, &prefix)?;
@@ -106,7 +106,7 @@ pub fn between(new: &ImageFile, before: &ImageFile) -> Result<Option<Made>> {
 pub fn unpack_front(stored: &[u8], before: &Before, size: u64) -> Result<Vec<(u64, Vec<u8>)>> {
     let bytes = unpacked(stored, before, size)?;
     let area = bytes.get(..HEAD_AREA).ok_or_else(|| wrong("it has no heads"))?;
-    split(&Parts::of(area, size)?.front, bytes)
+    split(&Parts::find(area, size)?.front, bytes)
 }
 
 /// The rest, in the same way. `area`: that of the heads.
@@ -117,7 +117,7 @@ pub fn unpack_rest(
     size: u64,
     moved: &[Vec<Moved>],
 ) -> Result<Vec<(u64, Vec<u8>)>> {
-    let parts = Parts::of(area, size)?;
+    let parts = Parts::find(area, size)?;
     let mut pieces = split(&parts.rest, unpacked(stored, before, size)?)?;
     for (pages, moved) in parts.pages.iter().zip(moved) {
         for (offset, bytes) in &mut pieces {
@@ -141,7 +141,7 @@ struct Parts {
 
 impl Parts {
     /// `area`: that of the heads; `size`: of the image.
-    fn of(area: &[u8], size: u64) -> Result<Parts> {
+    fn find(area: &[u8], size: u64) -> Result<Parts> {
         let count = Head::parse(area, size)?.variants;
         let heads = (0..count)
             .map(|number| Head::parse_variant(number, area, size))

@@ -40,6 +40,9 @@ const CHUNKS: &str = "v1/chunks/";
 const LEASES: &str = "v1/leases/";
 const USED: &str = "v1/used/";
 
+/// The name of the only manifest of a key where the storage cannot list those that it has.
+const NEWEST: &str = "newest";
+
 /// The folder of the manifests of a key.
 fn folder_of(key: &str) -> String {
     format!("{IMAGES}{key}/")

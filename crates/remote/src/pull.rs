@@ -14,9 +14,8 @@ use store::{changes, fallback, Folder};
 use crate::chunks::{cut, hex_digest, most_bytes_of, path_of, unpack, Chunk, Chunked, SIZE};
 use crate::difference::{self, unpack_front, unpack_rest, Before};
 use crate::draft::Draft;
-use crate::push::NEWEST;
 use crate::trusted::Trust;
-use crate::{folder_of, readers, used, Manifest, Storage};
+use crate::{folder_of, readers, used, Manifest, Storage, NEWEST};
 
 /// How many images are looked at before this machine makes its own.
 const MOST_CANDIDATES: usize = 8;
@@ -64,7 +63,7 @@ pub fn pull(storage: &Storage, wanted: &Wanted<'_>) -> Result<Pulled> {
             let Some(manifest) = manifest else { return Ok(None) };
             if let Some(seed) = manifest.hash_seed.filter(|_| !knows_seed) {
                 knows_seed = true;
-                wanted.folder.iter().for_each(|folder| store::remote::keep_hash_seed(folder, seed));
+                wanted.folder.iter().for_each(|folder| store::hash_seed::keep(folder, seed));
             }
             fetch(storage, &manifest, wanted, &mut fetched).map(Some)
         });

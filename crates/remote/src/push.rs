@@ -14,10 +14,8 @@ use crate::difference::{self, Difference, Made};
 use crate::sign_command::Sign;
 use crate::storage::READ_ONLY;
 use crate::trusted::Trust;
-use crate::{folder_of, forbidden, key, pull, Manifest, Storage};
+use crate::{folder_of, forbidden, key, pull, Manifest, Storage, NEWEST};
 
-/// The name of the only manifest of a key where the storage cannot list those that it has.
-pub const NEWEST: &str = "newest";
 /// How many chunks are held in memory at once.
 const AT_ONCE: usize = 64;
 /// A chunk that is older is written again, so that no prune removes it before the manifest is there.
@@ -150,7 +148,7 @@ fn manifest(whose: &Whose<'_>, image: &ImageFile, content: Chunked, difference: 
         runtime: info.runtime,
         created: info.created,
         identity: difference::identity(image),
-        hash_seed: whose.folder.and_then(store::remote::hash_seed),
+        hash_seed: whose.folder.and_then(store::hash_seed::read),
         image: content,
         difference,
     }

@@ -18,7 +18,7 @@ use runtime::terminal::Terminal;
 use crate::attempt::{Attempts, FileState, Outcome};
 use crate::changes::Changes;
 use crate::folder::Lock;
-use crate::{background, builder_limits, busy, eviction, remote, Command, Effort, Folder, StartTimes};
+use crate::{background, builder_limits, busy, eviction, hash_seed, Command, Effort, Folder, StartTimes};
 
 /// How long a builder may take (seconds): the next one waits for it.
 pub(crate) const LIMIT: u32 = 15 * 60;
@@ -215,7 +215,7 @@ fn request(
             changing,
             marks: marks.to_vec(),
         }),
-        hash_seed: remote::shared_hash_seed(folder),
+        hash_seed: hash_seed::shared(folder),
         ..FreezeRequest::new(
             command.words.iter().map(OsString::from).collect(),
             output.to_owned(),

@@ -34,7 +34,7 @@ pub(crate) const INSTALLED: &str = "installed.json";
 
 /// The folder of a command, seen as that of images of one kind ([`Content`]). Holds NUMBER.img for each image, `command.json` (see
 /// [`Command`]), `attempt.json` (see [`crate::attempt::Attempts`]), `changes.json` ([`crate::changes::Changes`]), `profile` (the reports of
-/// starts), `remote.json` and `hash-seed.json` ([`crate::remote`]), and `lock`. The names of images of libraries, and of what was written about them, begin with `libraries-`.
+/// starts), `remote.json` ([`crate::remote`]), `hash-seed.json` ([`crate::hash_seed`]) and `lock`. The names of images of libraries, and of what was written about them, begin with `libraries-`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folder {
     path: PathBuf,

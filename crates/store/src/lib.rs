@@ -23,6 +23,7 @@ pub mod eviction;
 pub mod fallback;
 pub mod fit;
 mod folder;
+pub mod hash_seed;
 pub mod learn;
 mod location;
 mod no_image_reason;

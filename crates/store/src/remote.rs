@@ -40,8 +40,6 @@ pub use crate::put_off::LEASE;
 pub const CHECK: &str = "check";
 /// The file in a command's folder with what was said last.
 const FILE: &str = "remote.json";
-/// The file in a command's folder with the hash seed of its images.
-const HASH_SEED: &str = "hash-seed.json";
 /// How much of it is kept (characters).
 const MOST_SAID: usize = 2000;
 
@@ -56,13 +54,13 @@ pub struct Said {
 
 /// What was said last about images of this command on their way; None if nothing was.
 pub fn last_said(folder: &Folder) -> Option<Said> {
-    let said: Option<Said> = is_named().then(|| folder.read(&folder.name_for_kind(FILE))).flatten();
+    let said: Option<Said> = remote_settings::is_named().then(|| folder.read(&folder.name_for_kind(FILE))).flatten();
     said.filter(|said| !said.text.is_empty())
 }
 
 /// Which images of the remote store are used, or why none is; None if there is no such store.
 pub fn check() -> Option<Result<String>> {
-    is_named().then(|| {
+    remote_settings::is_named().then(|| {
         let done = executed(&[CHECK.as_ref()])?;
         match done.status.success() {
             true => Ok(String::from_utf8_lossy(&done.stdout).trim_end().to_owned()),
@@ -71,43 +69,10 @@ pub fn check() -> Option<Result<String>> {
     })
 }
 
-/// The hash seed that images of this folder share with those of other machines, so that the next one has much in common with them: that of the
-/// newest, or one that is drawn now. None without a remote store.
-pub(crate) fn shared_hash_seed(folder: &Folder) -> Option<u32> {
-    is_named().then(|| {
-        hash_seed(folder).unwrap_or_else(|| {
-            let seed = freeze::new_hash_seed();
-            keep_hash_seed(folder, seed);
-            seed
-        })
-    })
-}
-
-/// The hash seed of this folder's images, if they share one.
-pub fn hash_seed(folder: &Folder) -> Option<u32> {
-    folder.read(&folder.name_for_kind(HASH_SEED))
-}
-
-/// Keeps the hash seed that the folder's next image should have.
-pub fn keep_hash_seed(folder: &Folder, seed: u32) {
-    // The next image has another one then, and less in common with this one.
-    let _ = folder.write(&folder.name_for_kind(HASH_SEED), &seed);
-}
-
 /// What `snapboot-remote` says of its failure.
 pub(crate) fn failure_of(done: &Output) -> Failure {
     let said = String::from_utf8_lossy(&done.stderr);
     Failure::refusal(said.trim_end().trim_start_matches("snapboot: "))
-}
-
-/// Whether the environment or the user's settings name a remote store. Settings that are invalid do, so that somebody is told.
-pub(crate) fn is_named() -> bool {
-    match std::env::var_os(remote_settings::URL) {
-        Some(url) => !url.is_empty(),
-        None => {
-            remote_settings::variables().map_or(true, |set| set.iter().any(|(name, _)| *name == remote_settings::URL))
-        }
-    }
 }
 
 /// What a look into the remote store has led to.
@@ -135,7 +100,7 @@ impl Drop for Lease {
 /// Takes an image from the remote store if it has one that fits.
 pub(crate) fn look(folder: &Folder, own: &Lock, output: &Path, whom: &For<'_>, for_news: Option<bool>) -> Look {
     // Starts have reported what no image has yet, wherever it was made.
-    if !is_named() || for_news == Some(true) {
+    if !remote_settings::is_named() || for_news == Some(true) {
         return Look::NoImage(None);
     }
     let Ok(snapboot) = std::env::current_exe() else { return Look::NoImage(None) };
@@ -162,7 +127,7 @@ pub(crate) fn look(folder: &Folder, own: &Lock, output: &Path, whom: &For<'_>, f
 
 /// Gives an image to the remote store, and ends the lease for it.
 pub(crate) fn push(folder: &Folder, image: &Path, lease: Option<Lease>) {
-    if !is_named() {
+    if !remote_settings::is_named() {
         return;
     }
     let word = lease.map(|mut lease| std::mem::take(&mut lease.0));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use failure::{Failure, Result};
 use freeze::{FreezeRequest, Progress, Target, Written};
 
-use crate::remote;
+use crate::{remote, remote_settings};
 
 /// An image that many machines may want.
 pub struct SharedFile {
@@ -32,7 +32,7 @@ impl SharedFile {
     /// machines together. Fails as the freeze would before it boots anything.
     pub fn for_request(request: &FreezeRequest, progress: &dyn Progress) -> Result<Option<SharedFile>> {
         let is_limited = request.max_age.is_some() || request.max_thaws.is_some();
-        let Some(origin) = request.origin.as_ref().filter(|_| remote::is_named() && !is_limited) else {
+        let Some(origin) = request.origin.as_ref().filter(|_| remote_settings::is_named() && !is_limited) else {
             return Ok(None);
         };
         let Target { interpreter, main, output } = Target::resolve(request, progress)?;

@@ -49,6 +49,14 @@ pub fn variables() -> Result<Vec<(&'static str, OsString)>> {
     Ok(all.into_iter().filter(|(name, _)| std::env::var_os(name).is_none()).collect())
 }
 
+/// Whether the environment or the user's settings name a remote store. Settings that are invalid do, so that somebody is told.
+pub(crate) fn is_named() -> bool {
+    match std::env::var_os(URL) {
+        Some(url) => !url.is_empty(),
+        None => variables().map_or(true, |set| set.iter().any(|(name, _)| *name == URL)),
+    }
+}
+
 /// The variables of a file.
 fn parse(text: &str, file: &Path) -> Result<Vec<(&'static str, OsString)>> {
     let wrong = |what: &str| Failure::refusal(format!("{}: {what}", file.display()));
