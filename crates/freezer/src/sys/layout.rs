@@ -23,7 +23,7 @@ pub unsafe fn settle(arguments: *const *const c_char, variables: *const *const c
         if left.is_null() {
             return;
         }
-        let is_as_wanted = libc::getauxval(libc::AT_BASE) % STEP == 0;
+        let is_as_wanted = libc::getauxval(libc::AT_BASE).is_multiple_of(STEP);
         if !is_as_wanted && is_counted_down(left) {
             // Fails where the program was removed: then this start is as good as any.
             libc::syscall(libc::SYS_execve, libc::getauxval(libc::AT_EXECFN), arguments, variables);
