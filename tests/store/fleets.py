@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import shutil
 import urllib.request
 
 from common import support
@@ -45,6 +46,15 @@ class Fleet:
         """The machine of that name, with what it has."""
         folder = self.top / name
         return Store(folder, **{"SNAPBOOT_REMOTE": url or f"file://{self.remote}", **self.keys, **variables})
+
+    def keep(self):
+        """Keeps what the remote store has, for `restore`."""
+        shutil.copytree(self.remote, self.top / "whole")
+
+    def restore(self):
+        """Gives the remote store what `keep` has kept."""
+        shutil.rmtree(self.remote)
+        shutil.copytree(self.top / "whole", self.remote)
 
     def start(self, machine):
         return machine.run(*self.words, "a", cwd=self.files)

@@ -56,7 +56,7 @@ def pushed(tmp_path_factory):
     fleet.start(one)
     one.wait()
     assert len(fleet.objects("images")) == 1, said(one)
-    shutil.copytree(fleet.remote, fleet.top / "whole")
+    fleet.keep()
     return fleet
 
 
@@ -64,8 +64,7 @@ def pushed(tmp_path_factory):
 def fleet(pushed):
     """The same; what a test does to the remote store and its machine is undone."""
     yield pushed
-    shutil.rmtree(pushed.remote)
-    shutil.copytree(pushed.top / "whole", pushed.remote)
+    pushed.restore()
     shutil.rmtree(pushed.top / "other", ignore_errors=True)
 
 
@@ -271,7 +270,7 @@ def upgraded(request, tmp_path_factory):
     fleet.start(one)
     one.wait()
     assert len(fleet.objects("images")) == 2, said(one)
-    shutil.copytree(fleet.remote, fleet.top / "whole")
+    fleet.keep()
     return fleet
 
 
@@ -281,8 +280,7 @@ def other(upgraded, request):
     name = re.sub(r"\W", "-", request.node.name)
     shutil.copytree(upgraded.top / "other", upgraded.top / name)
     yield upgraded.again(name)
-    shutil.rmtree(upgraded.remote)
-    shutil.copytree(upgraded.top / "whole", upgraded.remote)
+    upgraded.restore()
 
 
 def fetched(pulled):

@@ -87,7 +87,7 @@ pub struct Made {
 
 /// The difference between two images. None if there is no use in it: one is too large, or they have other numbers of variants.
 pub fn between(new: &ImageFile, before: &ImageFile) -> Result<Option<Made>> {
-    let (Some(mut bytes), Some(Before { bytes: prefix, .. })) = (content(new)?, Before::read(before)?) else {
+    let (Some(mut bytes), Some(Before { bytes: prefix })) = (content(new)?, Before::read(before)?) else {
         return Ok(None);
     };
     if new.variants.len() != before.variants.len() {
@@ -97,7 +97,7 @@ pub fn between(new: &ImageFile, before: &ImageFile) -> Result<Option<Made>> {
     let variants = new.variants.iter().zip(&before.variants);
     let moved = variants.map(|(new, before)| areas(&new.tables(), &before.tables())).collect::<Result<Vec<_>>>()?;
     let front = packed(&parts.front, &bytes, &prefix)?;
-    parts.exchange(&mut bytes, &moved);
+    parts.exchange(0, &mut bytes, &moved);
     let rest = packed(&parts.rest, &bytes, &prefix)?;
     Ok(Some(Made { front, rest, moved }))
 }
@@ -119,33 +119,34 @@ pub fn unpack_rest(
 ) -> Result<Vec<(u64, Vec<u8>)>> {
     let parts = Parts::find(area, size)?;
     let mut pieces = split(&parts.rest, unpacked(stored, before, size)?)?;
-    for (pages, moved) in parts.pages.iter().zip(moved) {
-        for (offset, bytes) in &mut pieces {
-            let end = *offset + bytes.len() as u64;
-            let (start, end) = (pages.start.max(*offset), pages.end.min(end));
-            if start < end {
-                exchange(&mut bytes[(start - *offset) as usize..(end - *offset) as usize], moved);
-            }
-        }
+    for (offset, bytes) in &mut pieces {
+        parts.exchange(*offset, bytes, moved);
     }
     Ok(pieces)
 }
 
 /// Which bytes of an image belong to which part.
-struct Parts {
-    front: Vec<Range<u64>>,
+pub struct Parts {
+    /// Heads, tables and answers, none of them empty, by place.
+    pub front: Vec<Range<u64>>,
     rest: Vec<Range<u64>>,
     /// The data pages of each variant.
     pages: Vec<Range<u64>>,
 }
 
 impl Parts {
-    /// `area`: that of the heads; `size`: of the image.
-    fn find(area: &[u8], size: u64) -> Result<Parts> {
+    /// `area`: that of the heads; `size`: of the image. Fails if the heads are damaged, or name another size.
+    pub fn find(area: &[u8], size: u64) -> Result<Parts> {
         let count = Head::parse(area, size)?.variants;
         let heads = (0..count)
             .map(|number| Head::parse_variant(number, area, size))
             .collect::<std::result::Result<Vec<_>, _>>()?;
+        if let Some(head) = heads.iter().find(|head| head.file_size != size) {
+            return Err(Failure::failed(format!(
+                "the manifest of an image should name its size, {} bytes, and names {size}.",
+                head.file_size
+            )));
+        }
         let all = std::iter::once(HEAD_OFFSET as u64..(HEAD_OFFSET + HEAD_AREA) as u64).chain(heads.iter().flat_map(
             |head| {
                 [
@@ -170,9 +171,14 @@ impl Parts {
         Ok(Parts { front, rest, pages })
     }
 
-    fn exchange(&self, bytes: &mut [u8], moved: &[Vec<Moved>]) {
+    /// Exchanges what has moved in the data pages among these bytes. `offset`: where they lie in the image.
+    fn exchange(&self, offset: u64, bytes: &mut [u8], moved: &[Vec<Moved>]) {
+        let behind = offset + bytes.len() as u64;
         for (pages, moved) in self.pages.iter().zip(moved) {
-            exchange(&mut bytes[pages.start as usize..pages.end as usize], moved);
+            let (start, end) = (pages.start.max(offset), pages.end.min(behind));
+            if start < end {
+                exchange(&mut bytes[(start - offset) as usize..(end - offset) as usize], moved);
+            }
         }
     }
 }

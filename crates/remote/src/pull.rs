@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
-use image::{Head, HEAD_AREA, HEAD_OFFSET};
+use image::{HEAD_AREA, HEAD_OFFSET};
 use image_file::differences::{self, Seen};
 use image_file::{starts, FirstHead, ImageFile};
 use runtime::terminal::Terminal;
 use store::{changes, fallback, Folder};
 
 use crate::chunks::{cut, hex_digest, most_bytes_of, path_of, unpack, Chunk, Chunked, SIZE};
-use crate::difference::{self, unpack_front, unpack_rest, Before};
+use crate::difference::{self, unpack_front, unpack_rest, Before, Parts};
 use crate::draft::Draft;
 use crate::trusted::Trust;
 use crate::{folder_of, readers, used, Manifest, Storage, NEWEST};
@@ -119,7 +119,8 @@ fn fetch(storage: &Storage, manifest: &Manifest, wanted: &Wanted<'_>, fetched: &
     Ok(lines)
 }
 
-/// Does the same with what makes the image of one that is there; None if there is none of which it could be made.
+/// Makes the image from the one before, if that is there, and puts it in its place if it fits. Returns what differs; None if there is no image
+/// from which it could be made.
 fn fetch_difference(
     storage: &Storage,
     manifest: &Manifest,
@@ -207,7 +208,8 @@ impl<'a> Whole<'a> {
         let mut whole =
             Whole { storage, chunks: manifest.image.iter().collect(), there: BTreeSet::new(), draft, fetched };
         whole.get(chunks_in(0..(HEAD_OFFSET + HEAD_AREA) as u64, whole.chunks.len()))?;
-        whole.get(chunks_of_tables(&whole.draft.head_area()?, size, whole.chunks.len())?)?;
+        let front = Parts::find(&whole.draft.head_area()?, size)?.front;
+        whole.get(front.into_iter().flat_map(|part| chunks_in(part, whole.chunks.len())).collect())?;
         Ok(whole)
     }
 
@@ -250,24 +252,6 @@ fn put_in_place(draft: Draft, wanted: &Wanted<'_>) -> Result<()> {
     starts::create_folder();
     starts::begin_counting(image.head().image_id(), replaced);
     Ok(())
-}
-
-/// The numbers of the chunks that hold the tables and the answers of all variants.
-fn chunks_of_tables(area: &[u8], size: u64, count: usize) -> Result<BTreeSet<usize>> {
-    let first = Head::parse(area, size)?;
-    let mut numbers = BTreeSet::new();
-    for number in 0..first.variants {
-        let head = Head::parse_variant(number, area, size)?;
-        if head.file_size != size {
-            return Err(Failure::failed(format!(
-                "the manifest of an image should name its size, {} bytes, and names {}.",
-                head.file_size, size
-            )));
-        }
-        numbers.extend(chunks_in(head.tables_offset..head.tables_offset + head.tables_size, count));
-        numbers.extend(chunks_in(head.answers_offset..head.answers_offset + head.answers_size, count));
-    }
-    Ok(numbers)
 }
 
 /// The numbers of the chunks, of so many, that hold a part of an image.

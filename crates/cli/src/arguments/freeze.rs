@@ -161,8 +161,8 @@ pub struct Freeze {
     #[arg(long = "guard", value_name = "ARG", allow_hyphen_values = true)]
     pub guards: Vec<OsString>,
 
-    /// Make the image here, also where the remote store (SNAPBOOT_REMOTE) has one that was asked for in the same way, and give it none.
-    /// Default: take one that fits, and give what was made; not with --max-age or --max-thaws.
+    /// Make the image here, and keep it here. Default: the remote store (SNAPBOOT_REMOTE) is asked for one that was made in the same way and
+    /// fits, and gets what was made here; not with --max-age or --max-thaws.
     #[arg(long)]
     pub no_remote: bool,
 

@@ -174,8 +174,8 @@ pub struct Install {
     #[arg(long)]
     pub in_place: bool,
 
-    /// Make the image here, also where the remote store (SNAPBOOT_REMOTE) has one, and give it none. Default: take one that fits, and
-    /// give what was made.
+    /// Make the image here, and keep it here. Default: the remote store (SNAPBOOT_REMOTE) is asked for one that fits, and gets what was
+    /// made here.
     #[arg(long)]
     pub no_remote: bool,
 
