@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Tries images on aarch64: a Debian of that architecture in QEMU, emulated, with this tree in it (virtiofs).
 
-    tools/aarch64.py              all of PROGRAMS
-    tools/aarch64.py behaves.rb   some of them
+    tools/aarch64.py              all of PROGRAMS, and the behaviour cases of its Python and its Ruby (hours)
+    tools/aarch64.py behaves.rb   some of them; none: the behaviour cases alone
+    tools/aarch64.py --quick      without the behaviour cases
     tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
 
 Wheel and gem are built here for that architecture (tools/architectures.py) and installed there. The packages of the other Debian are
@@ -18,10 +19,12 @@ import shlex
 import shutil
 import sys
 
+import behaviour_sample
 import cpus
 import kernels
 import packages
 import platforms
+import results
 import workloads
 from architectures import ARCHITECTURES
 from workloads import Unavailable
@@ -34,6 +37,7 @@ ARCHITECTURE = ARCHITECTURES["aarch64"]
 PACKAGES_FOLDER = ROOT / "target/aarch64/packages"
 SNAPBOOT = pathlib.Path("/var/venv/bin/snapboot")  # on that machine
 SECONDS = 7200  # the CPU is emulated
+BEHAVIOUR_SECONDS = 6 * 3600
 MEMORY = 3072  # MiB
 # For its disk, where they are not built into the kernel; in the order in which they need each other.
 MODULES = ("virtio_blk", "crc16", "crc32c_generic", "libcrc32c", "mbcache", "jbd2", "ext4")
@@ -123,7 +127,7 @@ def make_disk() -> None:
     workloads.run(["mke2fs", "-q", "-t", "ext4", "-d", SYSTEM, disk])
 
 
-def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pathlib.Path:
+def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, seconds: int = SECONDS) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
     results = ROOT / "target/aarch64" / name
     shutil.rmtree(results, ignore_errors=True)
@@ -134,11 +138,11 @@ def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU) -> pat
     )
     linux = kernel(suite)
     line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
-    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", os.cpu_count()]
+    emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", len(os.sched_getaffinity(0))]
     emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
     emulator += ["-kernel", kernels.kernel_file(linux), "-append", line]
     emulator += ["-initrd", kernels.initial_files(linux, ARCHITECTURE.compiler, MODULES)]
-    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, SECONDS, results / "out")
+    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, seconds, results / "out")
     if not (results / "status").exists():
         raise Unavailable(f"the machine has not run the script; see {results}/machine.console")
     return results
@@ -205,13 +209,28 @@ def thawed_elsewhere(expected: dict[str, tuple[int, str]], tried: kernels.Counte
         tried.check(f"{name}, on {LESSER_CPU}", is_told, text.partition("\n")[0], f"ANOTHER: status {status}, {text!r}")
 
 
+def behaviour_there(share: int) -> dict:
+    """Freeze and thaw one in `share` of the behaviour cases on that machine. Returns what `results.counted` returns."""
+    reports = ROOT / "target/aarch64/behaviour/reports"
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "SNAPBOOT": str(SNAPBOOT)}
+    words = ["/usr/bin/python3", "tools/behaviour_sample.py", "--share", str(share), "--commit", results.commit(), str(reports)]
+    run_there(shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environment.items()), *words]), "behaviour", seconds=BEHAVIOUR_SECONDS)
+    counted = [results.counted(report) for report in sorted(reports.glob("*.xml"))]
+    if not counted:
+        raise Unavailable(f"pytest wrote no report; see {reports.parent}/out")
+    return results.summed(counted)
+
+
 def main() -> int:
     words, command = sys.argv[1:], []
     if "--" in words:
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}")
-    programs = parser.parse_args(words).programs or list(PROGRAMS)
+    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}; none: no program, the behaviour cases alone")
+    parser.add_argument("--quick", action="store_true", help="without the behaviour cases")
+    parser.add_argument("--share", type=int, default=1, help="one in so many behaviour cases (default: %(default)s)")
+    options = parser.parse_args(words)
+    programs = [name for name in options.programs or PROGRAMS if name != "none"]
     try:
         workloads.install_debian_packages(("qemu-system-arm",))
         unpacked()
@@ -220,15 +239,20 @@ def main() -> int:
             results = run_there(" ".join(command), "command")
             print((results / "out").read_text(), end="")
             return int((results / "status").read_text())
-        tried = kernels.Counted()
+        tried, parts = kernels.Counted(), {}
         installed_there(tried)
-        thawed_elsewhere(frozen_there(programs, tried), tried)
+        if programs:
+            thawed_elsewhere(frozen_there(programs, tried), tried)
+            parts["programs"] = tried.result
+        if not options.quick:
+            parts["behaviour"] = behaviour_there(options.share)
+            print(f"  behaviour cases: {results.figure(parts['behaviour'])}")
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1
-    platforms.store("architecture", "aarch64", "aarch64, three kernels and two CPUs", {"programs": tried.result})
+    platforms.store("architecture", "aarch64", "aarch64, three kernels and two CPUs", parts)
     platforms.write()
-    return 1 if tried.result["failed"] else 0
+    return 1 if any(result["failed"] for result in (tried.result, *parts.values())) else 0
 
 
 if __name__ == "__main__":

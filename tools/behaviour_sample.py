@@ -1,13 +1,18 @@
-"""A part of the behaviour cases, for other machines: their images are made here and used there.
+"""A part of the behaviour cases, for other machines: their images are made here and used there, or, with this file as a program, made there.
+
+    python tools/behaviour_sample.py FOLDER    run the cases with this interpreter, and leave pytest's reports in a folder
 
 Which cases it has, the commit tells: each commit has others. The cases that share an image stay together.
 """
 
+import argparse
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import zlib
 
 import results
@@ -16,22 +21,24 @@ from workloads import ROOT, Unavailable
 
 CASES = "tests/behaviour/test_behaviour.py"
 SHARE = 5  # one in so many cases
+TOGETHER = 40  # cases in one run of pytest: a machine that is ended has lost no more than the last of them
 ID = re.compile(r"::test_same\[(?P<image>.+)-(?P<streams>pipe|file|pty)\]$")
 
 
 class Sample:
     """Cases in a folder of their own. `chosen`: their names, as pytest takes them."""
 
-    def __init__(self, folder: pathlib.Path, environment: dict[str, str], share: int = SHARE):
+    def __init__(self, folder: pathlib.Path, environment: dict[str, str], share: int = SHARE, python: str = "", commit: str = ""):
         """Choose one in `share` of the cases that there are with an environment, which is that of all runs: its PATH tells which
-        interpreters are tried. Raises Unavailable where pytest names none."""
+        interpreters are tried. `python`: one that has pytest; without it that of the tests. `commit`: without it that of this tree. Raises
+        Unavailable where pytest names none."""
         self.folder, self.environment, self.share = folder, environment, share
-        self.python = workloads.prepare("tools")["python"]
+        self.python = python or workloads.prepare("tools")["python"]
         argv = [self.python, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", CASES]
         all_tests = {**environment, "SNAPBOOT_ALL_TESTS": "1"}
         listed = subprocess.run(argv, cwd=ROOT, env=all_tests, capture_output=True, text=True).stdout.splitlines()
         found = {line: match["image"] for line in listed if (match := ID.search(line))}
-        seed = results.commit()
+        seed = commit or results.commit()
         images = sorted(set(found.values()), key=lambda image: zlib.crc32(f"{seed} {image}".encode()))
         wanted = set(images[: -(-len(images) // share)])
         self.chosen = [line for line, image in found.items() if image in wanted]
@@ -59,3 +66,23 @@ class Sample:
         if not counted["passed"] and not counted["failed"]:
             raise Unavailable("pytest runs none of the behaviour cases that it names")
         return counted
+
+    def run_in_parts(self) -> None:
+        """Run them here, TOGETHER at a time, with images that are not kept. Leaves the reports in the folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for first in range(0, len(self.chosen), TOGETHER):
+            argv = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={self.folder}/{first:04}.xml"]
+            subprocess.run([*argv, *self.chosen[first : first + TOGETHER]], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="where the reports go, one of each %d cases" % TOGETHER)
+    parser.add_argument("--share", type=int, default=SHARE, help="one in so many cases (default: %(default)s)")
+    parser.add_argument("--commit", default="", help="which chooses them (default: that of this tree)")
+    options = parser.parse_args()
+    Sample(options.folder, dict(os.environ), options.share, sys.executable, options.commit).run_in_parts()
+
+
+if __name__ == "__main__":
+    main()

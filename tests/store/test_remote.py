@@ -326,6 +326,13 @@ def test_where_the_image_before_is_gone_all_is_fetched(upgraded, other):
     assert fetched(upgraded.pull(other)) == len(manifests(upgraded)[1]["chunks"])
 
 
+def test_an_image_that_is_given_once_more_keeps_its_difference(upgraded, other):
+    before = manifests(upgraded)
+    pushed = upgraded.again("one").snapboot("remote", "push", log=False)
+    assert pushed.status == 0 and before[1]["difference"], pushed
+    assert [each["difference"] for each in manifests(upgraded)][-1] == before[1]["difference"]
+
+
 def test_an_image_that_is_used_stays(fleet):
     other = fleet.machine("other")
     long_ago = 1_000_000_000

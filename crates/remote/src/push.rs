@@ -68,8 +68,12 @@ pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose
     }
     let mut sent = Sent { storage, pushed: Pushed::default(), seen: BTreeSet::new() };
     let content = sent.send(|each| cut(&image.file, image.size, each))?;
-    let difference = match before(storage, whose, &image) {
-        Some(before) => sent.send_difference(&image, &before)?,
+    let difference = match newest(storage, whose) {
+        Some(manifest) if manifest.identity == difference::identity(&image) => manifest.difference,
+        // Without a difference readers fetch all of the image, which is there.
+        Some(manifest) => {
+            fetched(storage, whose, &manifest, &image).and_then(|before| sent.send_difference(&image, &before).ok()?)
+        }
         None => None,
     };
     put_manifest(storage, &manifest(whose, &image, content, difference), signer)?;
@@ -123,18 +127,18 @@ impl Sent<'_> {
     }
 }
 
-/// The newest other image of this key, which most readers have: that of the folder, or a copy. None if there is none, or it cannot be had:
-/// then readers fetch all of an image.
-fn before(storage: &Storage, whose: &Whose<'_>, image: &ImageFile) -> Option<ImageFile> {
+/// The newest manifest of this key that is believed.
+fn newest(storage: &Storage, whose: &Whose<'_>) -> Option<Manifest> {
     let trust = Trust::in_storage(storage).ok()?;
     let read = |path: String| trust.read(storage, &path, whose.key).ok().flatten();
-    let manifest = pull::candidates(storage, whose.key).ok()?.into_iter().find_map(read)?;
-    if manifest.identity == difference::identity(image) {
-        return None;
-    }
+    pull::candidates(storage, whose.key).ok()?.into_iter().find_map(read)
+}
+
+/// The image of a manifest: that of the folder, or a copy. None if it cannot be had.
+fn fetched(storage: &Storage, whose: &Whose<'_>, manifest: &Manifest, image: &ImageFile) -> Option<ImageFile> {
     let there = whose.folder.map(Folder::all_images).unwrap_or_default();
     pull::image_among(&there, &manifest.identity).or_else(|| {
-        let draft = pull::fetch_whole(storage, &manifest, &image.path).ok()?;
+        let draft = pull::fetch_whole(storage, manifest, &image.path).ok()?;
         // It stays open when the draft goes.
         ImageFile::open(draft.path()).ok()
     })
