@@ -91,3 +91,38 @@ def test_a_script_finds_its_application_in_the_current_directory(tmp_path):
     assert guarded.out == "1 1\n" and "guard" in guarded.err, guarded
     unknown = support.freeze(here / "serve.img", ["serve"], "--preload", "shoe", env=env, cwd=here)
     assert unknown.status == 2 and "shoe" in unknown.err, unknown
+
+
+# The last boot, which is compared with that of the image, changes a file as another process might.
+REPLACES = {
+    "python": """
+import os
+with open({data!r}) as file:
+    VALUE = file.read()
+boots = os.path.getsize({boots!r})
+os.system("echo >> {boots}")
+if boots == {last}:
+    os.system("printf 2 > {data}")
+""",
+    "ruby": """
+VALUE = File.read({data!r})
+boots = File.size({boots!r})
+system("echo >> {boots}")
+system("printf 2 > {data}") if boots == {last}
+""",
+}
+
+
+@both
+def test_a_file_that_is_replaced_while_the_program_boots_is_no_failure(tmp_path, language):
+    data, boots = tmp_path / "data", tmp_path / "boots"
+    count = 0
+    for shown in ("1", "2"):
+        support.write(data, b"1")
+        support.write(boots, b"")
+        source = REPLACES[language.name].format(data=str(data), boots=str(boots), last=count - 1)
+        env, _ = language.write(tmp_path, source)
+        image = support.frozen(tmp_path / "app.img", [language.program], "--preload", language.preload(), env=env, cwd=tmp_path)
+        assert support.thawed(language.argv(image), env=env, cwd=tmp_path).out.strip() == shown
+        count, before = boots.stat().st_size, count
+    assert count > before > 1

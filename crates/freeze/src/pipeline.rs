@@ -155,7 +155,7 @@ impl Pipeline<'_> {
                     }
                     return Ok(written);
                 }
-                Err(stop) if stop.is_passing() && !profile.is_empty() && !std::mem::replace(&mut has_failed, true) => {
+                Err(stop) if stop.is_passing() && !std::mem::replace(&mut has_failed, true) => {
                     interrupt.check()?;
                 }
                 Err(stop) if stop.is_passing() && !self.makes_do() => return Err(stop),
