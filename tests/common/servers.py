@@ -39,9 +39,10 @@ def started(argv, cwd, env, log):
 
 
 @contextlib.contextmanager
-def answering(command, is_ready, **options):
-    """Runs a server until it is ready, and yields. Kills it at the end."""
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)
+def answering(command, is_ready, log=os.devnull, **options):
+    """Runs a server until it is ready, and yields. Kills it at the end. log: the file of its output."""
+    with open(log, "w") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options)
     try:
         wait_until(is_ready, f"an answer of {command[0]}")
         yield process

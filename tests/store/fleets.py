@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import pathlib
 import shutil
 import urllib.request
@@ -24,7 +25,7 @@ class Fleet:
     """Machines that have the same files at the same paths, and a remote store. top: holds all of it."""
 
     def __init__(self, top, language):
-        self.top, self.remote = top, top / "remote"
+        self.top, self.remote, self.language = top, top / "remote", language
         self.files = top / "files"
         self.files.mkdir()
         self.script = self.files / ("show" + language.ending)
@@ -82,7 +83,7 @@ def said(machine):
 
 def look_again(machine, waited=0):
     """Has the next start of a machine look for what was put off. waited: for how long it has been (seconds)."""
-    (file,) = (machine.place / "cache").glob("show*/put-off.json")
+    (file,) = (machine.place / "cache").glob("*/put-off.json")
     put_off = json.loads(file.read_text())
     file.write_text(json.dumps({**put_off, "at": 0, "since": put_off["since"] - waited}))
 
@@ -94,8 +95,8 @@ def directory(fleet):
 
 
 @contextlib.contextmanager
-def s3(fleet):
-    """The URL of an empty bucket of moto, and the variables with which a machine may use it."""
+def s3(fleet, log=os.devnull):
+    """The URL of an empty bucket of moto, and the variables with which a machine may use it. log: the file of its requests."""
     port = free_port()
     endpoint = f"http://127.0.0.1:{port}"
 
@@ -103,5 +104,5 @@ def s3(fleet):
         with contextlib.suppress(OSError), urllib.request.urlopen(urllib.request.Request(f"{endpoint}/images", method="PUT")):
             return True
 
-    with answering([pathlib.Path(prepared("storages")["bin"], "moto_server"), "-p", str(port)], has_made_bucket):
+    with answering([pathlib.Path(prepared("storages")["bin"], "moto_server"), "-p", str(port)], has_made_bucket, log=log):
         yield f"s3://images/some/prefix?region=us-east-1&endpoint={endpoint}", CREDENTIALS

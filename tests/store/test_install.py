@@ -278,6 +278,22 @@ def test_a_script_that_cannot_be_read_is_not_taken_for_another_kind_of_program()
         assert denied.status != 0 and f"cannot read {script}: permission denied" in denied.err.lower(), denied
 
 
+@both
+def test_a_script_that_finds_files_by_its_place_stays_there(tmp_path, language):
+    store = Store(tmp_path)
+    sources = {"python": {"tool": "import part\n", "part.py": "print(1)\n"}, "ruby": {"tool": "require_relative 'part'\n", "part.rb": "puts 1\n"}}
+    _, script = store.write_program(language, sources[language.name])
+    script.write_text(f"#!{language.program}\n" + script.read_text())
+    script.chmod(0o755)
+    before = script.read_bytes()
+    refused = store.snapboot("install", "--in-place", script)
+    assert refused.status == 2 and "by its own place" in refused.err and "without --in-place" in refused.err, refused
+    assert script.read_bytes() == before and not (tmp_path / ".snapboot").exists()
+    assert store.snapboot("install", script).status == 0
+    started = support.run([store.place / "data/bin/tool"], env=store.env)
+    assert is_thawed(started) and started.out == "1\n", started
+
+
 def test_of_two_of_one_name_the_last_counts(tool):
     tool.store.snapboot("install", "tool")
     other = tool.store.folder / "other"

@@ -1,8 +1,11 @@
 """What `snapboot freeze` and `snapboot install` take from the remote store, and give to it."""
 
+import dataclasses
 import json
 import os
+import pathlib
 import shutil
+import tempfile
 
 import pytest
 from common import support
@@ -87,6 +90,24 @@ def test_an_installed_command_has_the_image_of_another_machine(tmp_path):
     assert len(fleet.objects("images")) == 1
     starts = [support.run([machine.place / "data/bin/show", "a"], env=machine.env, cwd=fleet.files) for machine in (one, other)]
     assert all(is_thawed(start) and start.out == starts[0].out for start in starts), starts
+
+
+@pytest.mark.skipif(not support.IS_ROOT, reason="only root can become somebody else")
+def test_others_can_start_a_command_in_whose_place_an_image_of_another_machine_is():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        fleet = Fleet(pathlib.Path(folder), dataclasses.replace(PYTHON, program=support.public_python()))
+        command = fleet.files / "show"
+        command.write_text(f"#!{fleet.language.program}\nimport sys\nprint(1, sys.argv[1:])\n")
+        command.chmod(0o755)
+        one, other = fleet.machine("one"), fleet.machine("other")
+        installed(one, command, "--in-place")
+        assert len(fleet.objects("images")) == 1
+        assert one.snapboot("uninstall", "show", log=False).status == 0
+        assert "from the remote store" in installed(other, command, "--in-place")
+        for who in ([command, "a"], support.as_nobody([command, "a"])):
+            started = support.run(who, env={**other.env, "HOME": "/", "SNAPBOOT_ON_STALE": "error"}, cwd="/")
+            assert is_thawed(started) and started.out == "1 ['a']\n", started
 
 
 def frozen(fleet, machine, *options):

@@ -11,9 +11,6 @@ use failure::{Failure, Result};
 use image::{Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, PAGE};
 use image_file::ImageFile;
 
-/// The mode of an image of the store: for its owner alone, as the program's data may be private here.
-pub const PRIVATE: u32 = 0o700;
-
 /// A file that is removed unless it gets its name.
 pub struct Draft {
     path: PathBuf,
@@ -131,9 +128,9 @@ mod tests {
         let draft = Draft::make(&output, content.len() as u64).unwrap();
         draft.write(0, &content).unwrap();
         assert!(!output.exists());
-        draft.publish(PRIVATE).unwrap();
+        draft.publish(0o750).unwrap();
         let status = output.metadata().unwrap();
-        assert_eq!((fs::read(&output).unwrap() == content, status.mode() & 0o7777), (true, PRIVATE));
+        assert_eq!((fs::read(&output).unwrap() == content, status.mode() & 0o7777), (true, 0o750));
         assert!(status.blocks() * 512 < 32 * PAGE, "{}", status.blocks());
     }
 

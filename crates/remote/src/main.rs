@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use failure::{harmless_lines, Failure, Kind, Result};
 use image_file::info::Info;
 use image_file::ImageFile;
-use remote::draft::PRIVATE;
 use remote::lease::{Lease, Turn};
 use remote::prune::{Limits, Removed};
 use remote::pull::{Pulled, Wanted};
@@ -64,7 +63,7 @@ fn run(words: &[OsString]) -> Result<u8> {
         (store::remote::FETCH_FILE, [output, interpreter, words @ ..]) => {
             let key = key::of_file(Path::new(interpreter), words)?;
             let output = Path::new(output);
-            let wanted = Wanted { key: &key, folder: None, output, mode: None, terminal: None, snapboot: None };
+            let wanted = Wanted { key: &key, folder: None, output, terminal: None, snapboot: None };
             let pulled = counted_pull(&storage()?, None, &wanted)?;
             say(&words_of(&pulled));
             Ok(if matches!(pulled, Pulled::Image { .. }) { 0 } else { store::remote::NO_IMAGE })
@@ -128,7 +127,7 @@ fn fetch([snapboot, folder, output]: [&Path; 3], terminal: &OsStr, patient: bool
     let folder = Folder::containing(output).filter(|it| it.path() == folder).ok_or_else(not_for_people)?;
     let (key, terminal, storage) = (key::of_folder(&folder)?, background::parse_terminal(terminal), storage()?);
     let (key, terminal) = (&key, terminal.as_ref());
-    let wanted = Wanted { key, folder: Some(&folder), output, mode: Some(PRIVATE), terminal, snapboot: Some(snapboot) };
+    let wanted = Wanted { key, folder: Some(&folder), output, terminal, snapboot: Some(snapboot) };
     let pulled = counted_pull(&storage, Some(&folder), &wanted);
     match &pulled {
         Ok(Pulled::Image { .. }) => {
@@ -204,7 +203,10 @@ fn words_of_removed(removed: &Removed) -> String {
 /// Ends the lease of a builder that has made its image, or could not.
 fn end_lease(word: &OsStr) -> Result<u8> {
     let lease = word.to_str().and_then(Lease::parse).ok_or_else(not_for_people)?;
-    lease.end(&storage()?).map(|()| 0)
+    let storage = storage()?;
+    let ended = lease.end(&storage);
+    count(&storage, None, RemoteMetrics::default());
+    ended.map(|()| 0)
 }
 
 /// Pushes these images, or all of the store.
@@ -251,7 +253,6 @@ fn pull_command(snapboot: &Path, words: &[OsString]) -> Result<u8> {
         key: &key,
         folder: Some(&folder),
         output: &output,
-        mode: Some(PRIVATE),
         terminal: terminal.as_ref(),
         snapboot: Some(snapboot),
     };

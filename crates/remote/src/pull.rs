@@ -28,8 +28,6 @@ pub struct Wanted<'a> {
     pub folder: Option<&'a Folder>,
     /// Where the image goes.
     pub output: &'a Path,
-    /// Its permissions. None: those of an image that was made here, for everybody who may read what its boot has read.
-    pub mode: Option<u32>,
     /// The terminal of the starts that it is for.
     pub terminal: Option<&'a Terminal>,
     /// The command `snapboot` of this machine, to which an image of the store hands over starts that it cannot serve.
@@ -247,7 +245,7 @@ fn put_in_place(draft: Draft, wanted: &Wanted<'_>) -> Result<()> {
         draft.hand_over_to(&[snapboot.as_os_str(), fallback::SUBCOMMAND.as_ref(), wanted.output.as_os_str()])?;
     }
     let replaced = FirstHead::read(wanted.output).ok().map(|first| first.head.image_id());
-    draft.publish(wanted.mode.map_or_else(|| readers::mode(&image), Ok)?)?;
+    draft.publish(readers::mode(&image)?)?;
     // A machine that has never frozen anything has no folder for counts.
     starts::create_folder();
     starts::begin_counting(image.head().image_id(), replaced);

@@ -1,4 +1,5 @@
-//! Who may start an image that `snapboot freeze` would have written here: nobody who could not read each file that its boot has read.
+//! Who may start an image that was fetched: whoever could start it if it had been made here, and so nobody who could not read each file
+//! that its boot has read.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

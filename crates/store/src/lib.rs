@@ -6,7 +6,7 @@
 //! The builder also keeps the store within its limit ([`limits`]). [`attempt`] records the outcome of the last attempt, and [`changes`] the
 //! inputs that change from start to start. [`remote`] asks a store that machines share, also for images
 //! elsewhere ([`SharedFile`]), as the environment or [`remote_settings`] name it, and counts what that is good for ([`RemoteMetrics`]). [`Shims`] remembers where shims lead. [`tools`] puts
-//! images in front of installed commands.
+//! images in front of installed commands, and in the place of those that do not look around there ([`own_place`]).
 #![deny(missing_docs)]
 
 pub mod attempt;
@@ -27,6 +27,7 @@ pub mod hash_seed;
 pub mod learn;
 mod location;
 mod no_image_reason;
+mod own_place;
 mod put_off;
 mod put_off_reason;
 pub mod remote;

@@ -20,7 +20,7 @@ use crate::background::environment_number;
 use crate::build::{self, For};
 use crate::folder::INSTALLED;
 use crate::remote::Look;
-use crate::{eviction, location, remote, Command, Folder, Lock, Store};
+use crate::{eviction, location, own_place, remote, Command, Folder, Lock, Store};
 
 /// Holds the commands that images in place have replaced, beside them.
 const KEPT: &str = ".snapboot";
@@ -243,11 +243,9 @@ fn put_in_front(
         return Err(refusal);
     }
     let whom = For { environment: &environment_number(), terminal: None, somebody_waits: true };
-    // An image from the remote store is for its owner alone.
-    let shares = from_remote && users == Users::Owner;
     let outcome = {
         let _there = Elsewhere::go(store, program)?;
-        take_or_build(&folder, &own, &image, &whom, shares, progress)
+        take_or_build(&folder, &own, &image, &whom, from_remote, progress)
     };
     let made = match outcome {
         Some(Ok(made)) => made,
@@ -285,7 +283,7 @@ fn put_in_front(
     Ok(Outcome::Installed(Box::new(Installation { installed, image: made, instead_of, on_path })))
 }
 
-/// Takes an image from the remote store, if it `shares` any, or makes one, and gives it to that.
+/// Takes an image from the remote store, or makes one, and gives it to that. `shares`: whether the remote store is used at all.
 fn take_or_build(
     folder: &Folder,
     own: &Lock,
@@ -415,6 +413,13 @@ fn keep_beside(command: &Path) -> Result<PathBuf> {
             "{} is a link to {}: an image goes in the place of a file. Name that file, or install without --in-place.",
             command.display(),
             fs::read_link(command).map_err(cannot)?.display()
+        )));
+    }
+    if let Some(by) = own_place::finding_by_place(command)? {
+        return Err(Failure::refusal(format!(
+            "{} finds other files by its own place ({by}), and would not find them from the folder {KEPT}, in which an image in its place \
+             keeps it. Install it without --in-place: then it stays where it is.",
+            command.display()
         )));
     }
     let folder = command.parent().unwrap_or(Path::new("/")).join(KEPT);
