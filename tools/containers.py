@@ -26,7 +26,7 @@ PYTHON = ("python3", "python3-venv")
 RAILS = ("ruby", "ruby-rails", "ruby-sqlite3", "puma", "ruby-bundler", "bundler", "ruby-sass-rails", "ruby-jbuilder")
 FOLDER = workloads.WORK / "containers"
 WHEELS = "/wheels"  # where pip of the base looks, and nowhere else
-DOCUMENT = ROOT / "docs/containers.md"
+DOCUMENTS = (ROOT / "docs/containers.md", ROOT / "docs/fleets.md")
 DOCKERFILE = re.compile(r"^```dockerfile\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRAMS = ROOT / "bench/programs/containers"
 LEFT_OUT = re.compile(r"/usr/share/(?:doc|info|lintian|locale|man|ri)/.")
@@ -49,12 +49,13 @@ class Recipe:
     project: bool = False  # whether it needs a new Django project
 
     def dockerfile(self) -> str:
-        """The text that stands in the document."""
+        """The text that stands in the documents."""
         return dockerfile(self.image)
 
 
 RECIPES = {
     "black": Recipe("black.img", ("black",)),
+    "shared": Recipe("shared.img", ("black",)),
     "flask": Recipe("flask.img", ("flask", "gunicorn"), files=("app.py",)),
     "django": Recipe("django.img", ("django", "gunicorn"), project=True),
     "handler": Recipe("handler.img", ("requests",), files=("handler.py", "main.py")),
@@ -62,8 +63,8 @@ RECIPES = {
 
 
 def dockerfile(image: str) -> str:
-    """The Dockerfile of the document that makes an image of that name."""
-    (found,) = [block for block in DOCKERFILE.findall(DOCUMENT.read_text()) if image in block]
+    """The Dockerfile of the documents that makes an image of that name."""
+    (found,) = [block for document in DOCUMENTS for block in DOCKERFILE.findall(document.read_text()) if image in block]
     return found
 
 

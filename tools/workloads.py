@@ -319,7 +319,7 @@ RAILS_PACKAGES = (
 
 TEST_PACKAGES = (  # compilers and what makes faults, other allocators, other users' tests, a browser
     *("gcc", "libc6-dev", "binutils", "libcap2-bin", "strace", "util-linux", "bsdutils", "procps"),
-    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
+    *("libxxhash0", "libjemalloc2", "ruby", "bundler", "ruby-rspec", "python3-venv", "python3-dev", "chromium", "chromium-driver"),
 )
 CLIENTS = ("redis", "psycopg[binary,pool]", "psycopg2-binary", "sqlalchemy", "django", "pymongo", "requests", "httpx", "boto3")
 CLIENTS += ("grpcio", "rq", "celery[redis]")

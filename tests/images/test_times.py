@@ -1,5 +1,8 @@
 """A freeze says which times of its own, and which process number, the program keeps: each start of the image has them."""
 
+import re
+import time
+
 import pytest
 from common import support
 from common.languages import PYTHON, RUBY, names
@@ -75,3 +78,14 @@ def test_a_process_number_that_is_kept_is_told(name, tmp_path):
 def test_nothing_else_is(name, tmp_path):
     result = frozen(*OTHER[name][:1], tmp_path, OTHER[name][1])
     assert result.status == 0 and "is kept in" not in result.err, result
+
+
+@support.needs_ruby
+def test_rspec_counts_from_its_start(tmp_path):
+    (tmp_path / "a_spec.rb").write_text('RSpec.describe(1) { it("is") { expect(1).to eq(1) } }\n')
+    image = support.frozen(tmp_path / "app.img", ["rspec"], cwd=tmp_path)
+    begun = time.monotonic()
+    shown = support.thawed([image, "a_spec.rb"], cwd=tmp_path)
+    took = time.monotonic() - begun
+    loaded = re.search(r"files took ([\d.]+) seconds to load", shown.out)
+    assert loaded and 0 < float(loaded[1]) < took and "1 example, 0 failures" in shown.out, shown

@@ -1,4 +1,4 @@
-"""The Dockerfiles of docs/containers.md, built and run with podman from roots that need no registry: wheel and gem are installed in an
+"""The Dockerfiles of docs/containers.md and docs/fleets.md, built and run with podman from roots that need no registry: wheel and gem are installed in an
 empty container each, what is frozen in one layer is thawed in another, by another user, on a read-only root.
 
 SNAPBOOT_CONTAINERS=all, as `make containers` has it: all Dockerfiles, and each way to start a container by itself.
@@ -16,7 +16,7 @@ import containers
 import podman as engine
 import pytest
 import workloads
-from common import waiting
+from common import support, waiting
 
 BASE, RAILS_BASE, SLIM = "snapboot-base", "snapboot-rails-base", "snapboot-slim"
 STRICT = ["-e", "SNAPBOOT_ON_STALE=error"]  # a start that does not thaw is an error
@@ -196,6 +196,22 @@ if os.environ.get("SNAPBOOT_CONTAINERS") == "all":
         assert podman.start("--entrypoint", "/opt/app/bin/black", "slim", "--version") == ordinary
         assert podman.start(*STRICT, "--read-only", "slim", "--version") == ordinary
         assert podman.start(*STRICT, "--user", "4321", "slim", "--version") == ordinary
+
+    def test_a_second_build_takes_the_image_of_the_first(podman, ordinary, wheel, tmp_path):
+        remote, secret = tmp_path / "remote", tmp_path / "secret/key"
+        remote.mkdir()
+        secret.parent.mkdir()
+        assert support.run([support.SNAPBOOT, "remote", "key", secret]).status == 0
+        shared = ["--no-cache", "--build-arg", "REMOTE=file:///remote", "-v", f"{remote}:/remote", "--secret", f"id=snapboot-key,src={secret}"]
+        for number in range(2):
+            context = tmp_path / str(number)
+            context.mkdir()
+            shutil.copy(f"{secret}.pub", context / "ci.pub")
+            containers.build(podman, "shared", BASE, wheel, context, *shared)
+            assert podman.start(*STRICT, "--read-only", "shared", "--version") == ordinary
+            counts = {kind: sum(path.is_file() for path in (remote / "v1" / kind).rglob("*")) for kind in ("images", "used")}
+            # Who takes an image marks it as used.
+            assert counts == {"images": 1, "used": number}, counts
 
     @pytest.mark.parametrize("name, program", {"flask": "app:app", "django": "shop.wsgi"}.items())
     def test_a_server_answers_from_a_thawed_container(podman, wheel, tmp_path, name, program):
