@@ -17,7 +17,8 @@ pub fn finding_by_place(script: &Path) -> Result<Option<String>> {
     let text = String::from_utf8_lossy(&text);
     let question = QUESTIONS.iter().find(|word| text.contains(**word)).map(|word| (*word).to_owned());
     let module = || {
-        let words: Vec<&str> = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+        let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         modules_beside(script).into_iter().find(|path| words.contains(&module_name(path)))
     };
     Ok(question.or_else(|| module().map(|path| path.display().to_string())))
@@ -74,7 +75,7 @@ mod tests {
     fn a_script_that_a_package_manager_has_made_does_not() {
         let python =
             "import re\nimport sys\nfrom black import patched_main\nsys.argv[0] = re.sub('x', '', sys.argv[0])\n";
-        assert_eq!(found(python, &["blackd", "activate_this.py", "__pycache__/"]), None);
+        assert_eq!(found(python, &["blackd", "activate_this.py", "__pycache__/", ".snapboot/"]), None);
         assert_eq!(
             found(
                 "require 'rubygems'\nload Gem.activate_bin_path('rake', 'rake', version)\n",
