@@ -1,7 +1,8 @@
 """What a fleet asks of its remote store, reckoned from what single machines ask for; and the tables of docs/fleets.md.
 
-A *step* is what one machine does once: it makes and gives an image, takes one, takes what differs from the one before, leaves one to another
-machine, or looks at one that does not fit. Its *load* is what that costs: requests that write or list, requests that read, and bytes.
+A *step* is what one machine does once: it makes and gives an image, takes one, takes what differs from the one before, leaves one to
+another machine, or looks at one that does not fit. Its *load* is what that costs: requests that write or list, requests that read, and
+bytes.
 """
 
 import dataclasses
@@ -121,8 +122,9 @@ def month_table(steps: Steps, example: Mapping, prices: Mapping) -> str:
     rows = [[name, *load.cells(), f"{cost(load, prices):.2f}"] for name, load in {**month, "all": total}.items()]
     lie = stored(steps, example)
     said = (
-        f"A month of {example['machines']:,} machines with {example['programs']} such programs, of each of which {example['versions_a_month']} "
-        f"versions come out; each day {example['new_machines_a_day']} of the machines are new, with empty stores:"
+        f"A month of {example['machines']:,} machines with {example['programs']} such programs, of each of which "
+        f"{example['versions_a_month']} versions come out; each day {example['new_machines_a_day']} of the machines are new, with empty "
+        "stores:"
     )
     rest = (
         f"The last {example['kept_versions']} versions of each program take {lie / GIGABYTE:.2f} GB, "
@@ -140,5 +142,5 @@ def second_table(second: dict, latency: float) -> str:
         ordinary = medians["ordinary"]
         ratios = [f"{medians[case]:,.0f} ({medians[case] / ordinary:.3f})" for case in ("first", "second")]
         rows.append([name, f"{ordinary:,.0f}", *ratios, str(entry["cases"]["second"]["n"])])
-    said = f"Starts of a machine with an empty store, whose remote store answers {latency} ms late (ms, medians, and ratios to the ordinary start):"
+    said = f"Starts of a machine with an empty store and a remote store that answers {latency} ms late (median ms, ratio to ordinary):"
     return said + "\n\n" + table(["program", "ordinary", "first start", "second start", "n"], rows)

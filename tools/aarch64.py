@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tries images on aarch64: a Debian of that architecture in QEMU, emulated, with this tree in it (virtiofs).
 
-    tools/aarch64.py              all of PROGRAMS, and the behaviour cases of its Python and its Ruby (hours)
-    tools/aarch64.py behaves.rb   some of them; none: the behaviour cases alone
-    tools/aarch64.py --quick      without the behaviour cases
+    tools/aarch64.py              all of PROGRAMS, the behaviour cases of its Python and its Ruby (hours), and a sample of TESTS
+    tools/aarch64.py behaves.rb   some programs; none: no program
+    tools/aarch64.py --quick      the programs alone
     tools/aarch64.py -- COMMAND   a shell command in this tree on that machine
 
 Wheel and gem are built here for that architecture (tools/architectures.py) and installed there. The packages of the other Debian are
@@ -13,6 +13,7 @@ that is missing. Results lie in target/aarch64, and in the README's table (tools
 """
 
 import argparse
+import json
 import os
 import pathlib
 import shlex
@@ -37,7 +38,7 @@ ARCHITECTURE = ARCHITECTURES["aarch64"]
 PACKAGES_FOLDER = ROOT / "target/aarch64/packages"
 SNAPBOOT = pathlib.Path("/var/venv/bin/snapboot")  # on that machine
 SECONDS = 7200  # the CPU is emulated
-BEHAVIOUR_SECONDS = 6 * 3600
+PYTEST_SECONDS = 6 * 3600
 MEMORY = 3072  # MiB
 # For its disk, where they are not built into the kernel; in the order in which they need each other.
 MODULES = ("virtio_blk", "crc16", "crc32c_generic", "libcrc32c", "mbcache", "jbd2", "ext4")
@@ -53,6 +54,8 @@ PACKAGES = (
 
 PROGRAMS = {"behaves.py": "python3", "behaves.rb": "ruby", "draws.py": "python3", "draws.rb": "ruby"}
 ARGUMENTS = ["one", "two words"]
+# What is refused, what ends a freeze or a start too early, and that no value comes twice.
+TESTS = [f"tests/images/test_{name}.py" for name in ("refusals", "fallback", "interrupted", "faults", "uniqueness", "memory")]
 STRICT = {"SNAPBOOT_ON_STALE": "error"}
 OTHER_KERNELS = ("bookworm", "sid")
 LESSER_CPU = "cortex-a57"
@@ -209,16 +212,34 @@ def thawed_elsewhere(expected: dict[str, tuple[int, str]], tried: kernels.Counte
         tried.check(f"{name}, on {LESSER_CPU}", is_told, text.partition("\n")[0], f"ANOTHER: status {status}, {text!r}")
 
 
-def behaviour_there(share: int) -> dict:
-    """Freeze and thaw one in `share` of the behaviour cases on that machine. Returns what `results.counted` returns."""
-    reports = ROOT / "target/aarch64/behaviour/reports"
+def tested_there(name: str, words: list[str], reports: pathlib.Path) -> dict:
+    """Run a command that leaves reports of pytest in a folder. `name`: of the folder with the results. Returns what `results.summed`
+    returns."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/root", "LANG": "C.UTF-8", "SNAPBOOT": str(SNAPBOOT)}
-    words = ["/usr/bin/python3", "tools/behaviour_sample.py", "--share", str(share), "--commit", results.commit(), str(reports)]
-    run_there(shlex.join(["env", "-i", *(f"{name}={value}" for name, value in environment.items()), *words]), "behaviour", seconds=BEHAVIOUR_SECONDS)
+    variables = [f"{variable}={value}" for variable, value in environment.items()]
+    run_there(shlex.join(["env", "-i", *variables, "/usr/bin/python3", *words]), name, seconds=PYTEST_SECONDS)
     counted = [results.counted(report) for report in sorted(reports.glob("*.xml"))]
     if not counted:
-        raise Unavailable(f"pytest wrote no report; see {reports.parent}/out")
+        raise Unavailable(f"pytest wrote no report; see target/aarch64/{name}/out")
     return results.summed(counted)
+
+
+def behaviour_there(share: int) -> dict:
+    """Freeze and thaw one in `share` of the behaviour cases there. Raises Unavailable if some were not run."""
+    reports = ROOT / "target/aarch64/behaviour/reports"
+    words = ["tools/behaviour_sample.py", "--share", str(share), "--commit", results.commit(), str(reports)]
+    found = tested_there("behaviour", words, reports)
+    chosen = len(json.loads((reports / behaviour_sample.LISTED).read_text()))
+    ran = found["passed"] + len(found["failed"]) + sum(found["not run"].values())
+    if ran != chosen:
+        raise Unavailable(f"{ran} of {chosen} cases were run; see {reports.parent}/out")
+    return found
+
+
+def images_there() -> dict:
+    """Run a sample of TESTS there."""
+    reports = ROOT / "target/aarch64/images/reports"
+    return tested_there("images", ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={reports}/images.xml", *TESTS], reports)
 
 
 def main() -> int:
@@ -226,8 +247,8 @@ def main() -> int:
     if "--" in words:
         words, command = words[: words.index("--")], words[words.index("--") + 1 :]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}; none: no program, the behaviour cases alone")
-    parser.add_argument("--quick", action="store_true", help="without the behaviour cases")
+    parser.add_argument("programs", nargs="*", help=f"some of {', '.join(PROGRAMS)}; none: no program")
+    parser.add_argument("--quick", action="store_true", help="the programs alone")
     parser.add_argument("--share", type=int, default=1, help="one in so many behaviour cases (default: %(default)s)")
     options = parser.parse_args(words)
     programs = [name for name in options.programs or PROGRAMS if name != "none"]
@@ -245,8 +266,8 @@ def main() -> int:
             thawed_elsewhere(frozen_there(programs, tried), tried)
             parts["programs"] = tried.result
         if not options.quick:
-            parts["behaviour"] = behaviour_there(options.share)
-            print(f"  behaviour cases: {results.figure(parts['behaviour'])}")
+            parts["behaviour"], parts["images"] = behaviour_there(options.share), images_there()
+            print(f"  behaviour cases: {results.figure(parts['behaviour'])}, tests of images: {results.figure(parts['images'])}")
     except Unavailable as reason:
         print(f"cannot try: {reason}", file=sys.stderr)
         return 1

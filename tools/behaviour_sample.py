@@ -1,4 +1,5 @@
-"""A part of the behaviour cases, for other machines: their images are made here and used there, or, with this file as a program, made there.
+"""A part of the behaviour cases, for other machines: their images are made here and used there, or, with this file as a program,
+made there.
 
     python tools/behaviour_sample.py FOLDER    run the cases with this interpreter, and leave pytest's reports in a folder
 
@@ -21,6 +22,7 @@ from workloads import ROOT, Unavailable
 
 CASES = "tests/behaviour/test_behaviour.py"
 SHARE = 5  # one in so many cases
+LISTED = "cases.json"  # the file with all that were chosen
 TOGETHER = 40  # cases in one run of pytest: a machine that is ended has lost no more than the last of them
 ID = re.compile(r"::test_same\[(?P<image>.+)-(?P<streams>pipe|file|pty)\]$")
 
@@ -47,14 +49,19 @@ class Sample:
 
     def command(self, report: pathlib.Path) -> tuple[list[str], dict[str, str]]:
         """How they are run, from any folder: the words, and the variables. Writes pytest's report."""
-        listed = self.folder / "cases.json"
-        listed.parent.mkdir(parents=True, exist_ok=True)
-        listed.write_text(json.dumps(self.chosen))
+        listed = self.list_chosen()
         # The names have brackets, and there are too many for a command line.
         run = f"import json, os, sys, pytest; os.chdir({str(ROOT)!r}); cases = json.load(open({str(listed)!r}))\n"
         run += "sys.exit(pytest.main(sys.argv[1:] + cases))"
         options = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
         return [str(self.python), "-c", run, *options], {"SNAPBOOT_BEHAVIOUR_FOLDER": str(self.folder / "place")}
+
+    def list_chosen(self) -> pathlib.Path:
+        """The path of the file that names them, new."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        listed = self.folder / LISTED
+        listed.write_text(json.dumps(self.chosen))
+        return listed
 
     def make_images(self) -> dict:
         """Run them here, with new images. Returns what `results.counted` returns. Raises Unavailable where pytest runs none."""
@@ -68,8 +75,8 @@ class Sample:
         return counted
 
     def run_in_parts(self) -> None:
-        """Run them here, TOGETHER at a time, with images that are not kept. Leaves the reports in the folder."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        """Run them here, TOGETHER at a time, with images that are not kept. Leaves their names and the reports in the folder."""
+        self.list_chosen()
         for first in range(0, len(self.chosen), TOGETHER):
             argv = [self.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={self.folder}/{first:04}.xml"]
             subprocess.run([*argv, *self.chosen[first : first + TOGETHER]], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL)

@@ -19,7 +19,7 @@ RESULTS = ROOT / "bench/results/platforms.json"
 README = ROOT / "README.md"
 # The kinds of platforms, in the table's order, and what makes them.
 KINDS = {"kernel": "make kernels", "cpu": "make cpus", "architecture": "make test-aarch64"}
-PARTS = {"programs": "programs, each way", "behaviour": "behaviour, a part"}
+PARTS = {"programs": "programs, each way", "behaviour": "behaviour cases", "images": "tests of images, a part"}
 
 
 def stored() -> dict:
@@ -57,7 +57,8 @@ def table(everything: dict) -> str:
         return ""
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     when = " to ".join(dict.fromkeys([min(dates), max(dates)]))
-    text = f"Images that thawed on emulated machines and gave what an ordinary start gives, of all ({when})."
+    text = f"Images that thawed on emulated machines and gave what an ordinary start gives, of all ({when}). "
+    text += "Of the behaviour cases each kernel had a part."
     if failed:
         text += " Failed: " + ", ".join(failed) + "."
     return "\n".join([*lines, "", text])

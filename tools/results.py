@@ -1,5 +1,6 @@
 """What tools that try Snapboot elsewhere share: which commit they tried, and what pytest's report says."""
 
+import collections
 import pathlib
 import subprocess
 import xml.etree.ElementTree
@@ -31,7 +32,14 @@ def summed(parts: list[dict]) -> dict | None:
     """Several results as one; None where there is none."""
     if not parts:
         return None
-    return {"passed": sum(part["passed"] for part in parts), "failed": [name for part in parts for name in part["failed"]]}
+    skipped = collections.Counter()
+    for part in parts:
+        skipped.update(part.get("not run", {}))
+    return {
+        "passed": sum(part["passed"] for part in parts),
+        "failed": [name for part in parts for name in part["failed"]],
+        "not run": dict(skipped),
+    }
 
 
 def figure(result: dict | None) -> str:

@@ -1,5 +1,5 @@
-"""The Dockerfiles of docs/containers.md and docs/fleets.md, built and run with podman from roots that need no registry: wheel and gem are installed in an
-empty container each, what is frozen in one layer is thawed in another, by another user, on a read-only root.
+"""The Dockerfiles of docs/containers.md and docs/fleets.md, built and run with podman from roots that need no registry: wheel and gem
+are installed in an empty container each, what is frozen in one layer is thawed in another, by another user, on a read-only root.
 
 SNAPBOOT_CONTAINERS=all, as `make containers` has it: all Dockerfiles, and each way to start a container by itself.
 """
@@ -202,7 +202,8 @@ if os.environ.get("SNAPBOOT_CONTAINERS") == "all":
         remote.mkdir()
         secret.parent.mkdir()
         assert support.run([support.SNAPBOOT, "remote", "key", secret]).status == 0
-        shared = ["--no-cache", "--build-arg", "REMOTE=file:///remote", "-v", f"{remote}:/remote", "--secret", f"id=snapboot-key,src={secret}"]
+        shared = ["--no-cache", "--build-arg", "REMOTE=file:///remote", "-v", f"{remote}:/remote"]
+        shared += ["--secret", f"id=snapboot-key,src={secret}"]
         for number in range(2):
             context = tmp_path / str(number)
             context.mkdir()

@@ -5,10 +5,9 @@ import re
 import shutil
 
 from common import support
+from common.languages import PYTHON
 
 from store.fleets import Fleet
-from store.stores import Store
-from common.languages import PYTHON
 
 PAGE = support.ROOT / "docs/fleets.md"
 TOOL = "#!{python}\nimport sys\nfrom {name} import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
@@ -42,7 +41,8 @@ def test_a_job_starts_its_tools_from_images_of_the_job_before(tmp_path):
     fleet = Fleet(tmp_path, PYTHON)
     recipe = steps()
     assert "snapboot install" in recipe and "pip install -r" in recipe, recipe
-    script = recipe.replace("-m venv .venv", "-m venv --without-pip .venv").replace(".venv/bin/pip install -r requirements.txt", "cp -a tools/. .venv")
+    script = recipe.replace("-m venv .venv", "-m venv --without-pip .venv")
+    script = script.replace(".venv/bin/pip install -r requirements.txt", "cp -a tools/. .venv")
     first, _ = run_job(fleet, tmp_path / "checkout", script)
     assert first.status == 0 and len(fleet.objects("images")) == 2, first
     second, machine = run_job(fleet, tmp_path / "checkout", script, SNAPBOOT_ON_STALE="error")

@@ -281,7 +281,10 @@ def test_a_script_that_cannot_be_read_is_not_taken_for_another_kind_of_program()
 @both
 def test_a_script_that_finds_files_by_its_place_stays_there(tmp_path, language):
     store = Store(tmp_path)
-    sources = {"python": {"tool": "import part\n", "part.py": "print(1)\n"}, "ruby": {"tool": "require_relative 'part'\n", "part.rb": "puts 1\n"}}
+    sources = {
+        "python": {"tool": "import part\n", "part.py": "print(1)\n"},
+        "ruby": {"tool": "require_relative 'part'\n", "part.rb": "puts 1\n"},
+    }
     _, script = store.write_program(language, sources[language.name])
     script.write_text(f"#!{language.program}\n" + script.read_text())
     script.chmod(0o755)

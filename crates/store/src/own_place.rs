@@ -1,5 +1,6 @@
 //! Whether a script finds other files by its own place: then a copy of it elsewhere would not find them.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,18 +11,35 @@ const QUESTIONS: [&str; 5] = ["__file__", "__dir__", "__FILE__", "require_relati
 /// The endings of files that Python imports from the folder of a script.
 const IMPORTED: [&str; 3] = ["py", "pyc", "so"];
 
-/// How the script of this path finds other files by its place: by one of [`QUESTIONS`], or by the name of a module beside it. None if it does
-/// not, as far as its text tells.
-pub fn finding_by_place(script: &Path) -> Result<Option<String>> {
+/// How a script finds other files by its place.
+#[derive(Debug, PartialEq, Eq)]
+pub enum ByPlace {
+    /// It asks for it, by one of [`QUESTIONS`].
+    Question(&'static str),
+    /// It names this module beside it.
+    Module(PathBuf),
+}
+
+impl fmt::Display for ByPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ByPlace::Question(word) => f.write_str(word),
+            ByPlace::Module(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// How the script of this path does so; None if it does not, as far as its text tells.
+pub fn finding_by_place(script: &Path) -> Result<Option<ByPlace>> {
     let text = fs::read(script).map_err(|error| Failure::io("read", script, &error))?;
     let text = String::from_utf8_lossy(&text);
-    let question = QUESTIONS.iter().find(|word| text.contains(**word)).map(|word| (*word).to_owned());
+    let question = QUESTIONS.into_iter().find(|word| text.contains(word)).map(ByPlace::Question);
     let module = || {
         let words = text.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
-        modules_beside(script).into_iter().find(|path| words.contains(&module_name(path)))
+        modules_beside(script).into_iter().find(|path| words.contains(&module_name(path))).map(ByPlace::Module)
     };
-    Ok(question.or_else(|| module().map(|path| path.display().to_string())))
+    Ok(question.or_else(module))
 }
 
 fn modules_beside(script: &Path) -> Vec<PathBuf> {
@@ -55,7 +73,7 @@ mod tests {
         }
         let script = top.path().join("tool");
         fs::write(&script, text).unwrap();
-        let found = finding_by_place(&script).unwrap();
+        let found = finding_by_place(&script).unwrap().map(|found| found.to_string());
         found.map(|found| found.trim_start_matches(&*format!("{}/", top.path().display())).to_owned())
     }
 
