@@ -1,5 +1,6 @@
 //! An open archive: opens it with care, and looks entries up in it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
@@ -22,7 +23,7 @@ use crate::key::{Key, Scope};
 use crate::location::Root;
 use crate::map::Mapped;
 use crate::pack::Decoder;
-use crate::records::{encoding, Header};
+use crate::records::{encoding, input_kind, Header};
 use crate::segment::{self, read_at, Segment};
 
 /// A mapped archive, as of its opening. Segments that are appended later are not seen.
@@ -114,6 +115,18 @@ impl Archive {
         live.retain(|entry| seen.insert(entry.key()));
         live.reverse();
         live
+    }
+
+    /// The files and directories from which its entries have contents, as paths below `root` or absolute ones. Some may be gone.
+    pub fn sources(&self, root: &Path) -> BTreeSet<PathBuf> {
+        let kinds = [input_kind::FILE, input_kind::DIRECTORY];
+        let names = self.live().into_iter().flat_map(|entry| {
+            let rows = entry.inputs().filter(|row| kinds.contains(&row.input.kind));
+            // Names below the root begin with `./`.
+            let path = |name: &[u8]| root.join(OsStr::from_bytes(name)).components().collect::<PathBuf>();
+            rows.map(|row| path(entry.name_of(&row))).collect::<Vec<_>>()
+        });
+        names.collect()
     }
 
     /// Number of segments with a damaged index: look-ups find nothing in them.

@@ -14,11 +14,16 @@ const UNUSED_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Executes it; returns only if that fails.
 pub fn main(action: &RemoteAction) -> Result<u8> {
+    execute(words(action)?)
+}
+
+/// Executes `snapboot-remote` with these words; returns only if that fails.
+pub fn execute(words: impl IntoIterator<Item = OsString>) -> Result<u8> {
     let program = Installation::find()?.remote()?;
     for (name, value) in store::remote_settings::variables()? {
         std::env::set_var(name, value);
     }
-    let argv: Vec<OsString> = std::iter::once(program.clone().into_os_string()).chain(words(action)?).collect();
+    let argv: Vec<OsString> = std::iter::once(program.clone().into_os_string()).chain(words).collect();
     Err(Failure::io("execute", &program, &store::execute(&program, &argv, None)))
 }
 

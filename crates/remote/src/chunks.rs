@@ -74,7 +74,8 @@ pub fn path_of(digest: &str) -> String {
 
 /// Calls `each` with the content of each chunk of a file, in order.
 pub fn cut(file: &File, size: u64, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-    let cannot = |error: io::Error| Failure::failed(format!("cannot read an image: {}.", failure::reason(&error)));
+    let cannot =
+        |error: io::Error| Failure::failed(format!("cannot read what is to be pushed: {}.", failure::reason(&error)));
     let (mut buffer, mut at) = (vec![0; SIZE], 0);
     while at < size {
         let length = SIZE.min(usize::try_from(size - at).unwrap_or(SIZE));

@@ -11,9 +11,9 @@ use image_file::ImageFile;
 use judge::secret_names::is_secret;
 
 /// Permission of group and others to read.
-const OTHERS_READ: u32 = 0o044;
+pub(crate) const OTHERS_READ: u32 = 0o044;
 /// Stands for the value of a variable that is not set here: of no special form, so only the name counts.
-const SOME_VALUE: &str = "value";
+pub(crate) const SOME_VALUE: &str = "value";
 
 /// Fails if an image may hold a secret: the value of a variable, or the content of a file that only its owner can read.
 pub fn check(image: &ImageFile) -> Result<()> {

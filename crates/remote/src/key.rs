@@ -31,6 +31,12 @@ pub fn of_file(interpreter: &Path, words: &[OsString]) -> Result<String> {
     Ok(digest(&parts("file", &words.join("\0"), &runtime_digests(interpreter)?)))
 }
 
+/// The key of a boot archive. It may serve several runtimes: its entries know theirs.
+pub fn of_archive(place: &Path, root: &Path) -> String {
+    let identity = [place, root].map(|path| path.to_string_lossy().into_owned()).join("\0");
+    digest(&parts(&format!("archive {}", archive::VERSION), &identity, &[]))
+}
+
 /// The parts, in the order in which they are digested. The C library counts by the loader, which belongs to one build of it.
 fn parts(kind: &str, identity: &str, runtime: &[String]) -> Vec<String> {
     let level = Level::highest().map_or_else(|| "none".to_owned(), |level| format!("{level:?}"));

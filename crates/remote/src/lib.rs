@@ -1,7 +1,7 @@
 //! Images through a store that many machines share: one machine makes an image and gives it to the remote store ([`push`]), others take it
 //! from there ([`pull`]) instead of making their own.
 //!
-//! Below `v1/images/KEY/` lie manifests. [`key`] digests what is known before a boot, so that a reader asks for few of them. A [`manifest`]
+//! Below `v1/images/KEY/` lie manifests, of boot archives, too ([`archives`]). [`key`] digests what is known before a boot, so that a reader asks for few of them. A [`manifest`]
 //! lists the chunks of an image, which lie below `v1/chunks/` by their digests ([`chunks`]). A reader checks who has signed the manifest
 //! ([`signing`], [`sign_command`], [`trusted`]), compares the image's inputs, and only then fetches the rest into a [`draft`]: all of it, or
 //! what makes it of the image that the reader has already ([`difference`]). [`lease`] sees to it that one of many machines makes what all of
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod archives;
 pub mod chunks;
 pub mod difference;
 pub mod draft;

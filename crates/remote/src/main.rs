@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use failure::{harmless_lines, Failure, Kind, Result};
 use image_file::info::Info;
 use image_file::ImageFile;
+use remote::archives::{self, Place, Taken};
 use remote::lease::{Lease, Turn};
 use remote::prune::{Limits, Removed};
 use remote::pull::{Pulled, Wanted};
@@ -77,6 +78,8 @@ fn run(words: &[OsString]) -> Result<u8> {
             count_push(&storage, None, &pushed);
             pushed.map(|_| 0)
         }
+        (store::remote::PUSH_ARCHIVE, [file, root]) => push_archive(&place_of(file, root)),
+        (store::remote::FETCH_ARCHIVE, [file, root]) => fetch_archive(&place_of(file, root)),
         ("pull", [snapboot, command @ ..]) if !command.is_empty() => pull_command(Path::new(snapboot), command),
         (store::remote::CHECK, []) => {
             let storage = storage()?;
@@ -232,6 +235,44 @@ fn push_all(images: &[OsString]) -> Result<u8> {
         }
     }
     Ok(status)
+}
+
+fn place_of<'a>(file: &'a OsStr, root: &'a OsStr) -> Place<'a> {
+    Place { file: Path::new(file), root: Path::new(root) }
+}
+
+fn push_archive(place: &Place<'_>) -> Result<u8> {
+    let (storage, signer) = (storage()?, sign_command::signer()?);
+    let pushed = archives::push(&storage, signer.as_deref(), place);
+    count_push(&storage, None, &pushed);
+    let Pushed { chunks, new, sent, .. } = pushed?;
+    let shown = place.file.display();
+    print(&format!("{shown}: pushed ({new} of {chunks} chunks were new, {sent} bytes)\n"))
+}
+
+fn fetch_archive(place: &Place<'_>) -> Result<u8> {
+    let storage = storage()?;
+    let taken = archives::pull(&storage, place);
+    let none = RemoteMetrics::default();
+    count(
+        &storage,
+        None,
+        match &taken {
+            Ok(Taken::Archive { .. }) => RemoteMetrics { hits: 1, ..none },
+            Ok(Taken::Kept) => none,
+            Ok(Taken::NoArchive) => RemoteMetrics { misses: 1, ..none },
+            Err(_) => RemoteMetrics { errors: 1, ..none },
+        },
+    );
+    let shown = place.file.display();
+    match taken? {
+        Taken::Archive { chunks, bytes } => print(&format!("{shown}: pulled ({chunks} chunks, {bytes} bytes)\n")),
+        Taken::Kept => print(&format!("{shown}: is as new as that of the remote store\n")),
+        Taken::NoArchive => {
+            say(&format!("snapboot: the remote store has no archive for {shown}."));
+            Ok(FAILED)
+        }
+    }
 }
 
 /// Takes an image for a command, as if a start had asked for one.

@@ -96,9 +96,9 @@ pub(crate) fn candidates(storage: &Storage, key: &str) -> Result<Vec<String>> {
 
 /// What has been read for all candidates.
 #[derive(Default)]
-struct Fetched {
-    chunks: usize,
-    bytes: u64,
+pub(crate) struct Fetched {
+    pub(crate) chunks: usize,
+    pub(crate) bytes: u64,
     inputs: Seen,
 }
 
@@ -169,7 +169,7 @@ fn get_bytes(storage: &Storage, wanted: &Chunked, fetched: &mut Fetched) -> Resu
 }
 
 /// Calls `each` with chunks and their contents, in any order.
-fn get_chunks(
+pub(crate) fn get_chunks(
     storage: &Storage,
     chunks: &[Chunk<'_>],
     fetched: &mut Fetched,

@@ -66,7 +66,7 @@ pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose
             image.path.display()
         )));
     }
-    let mut sent = Sent { storage, pushed: Pushed::default(), seen: BTreeSet::new() };
+    let mut sent = Sent::new(storage);
     let content = sent.send(|each| cut(&image.file, image.size, each))?;
     let difference = match newest(storage, whose) {
         Some(manifest) if manifest.identity == difference::identity(&image) => manifest.difference,
@@ -81,15 +81,22 @@ pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose
 }
 
 /// What goes to the remote store.
-struct Sent<'a> {
+pub(crate) struct Sent<'a> {
     storage: &'a Storage,
-    pushed: Pushed,
+    pub(crate) pushed: Pushed,
     seen: BTreeSet<String>,
 }
 
-impl Sent<'_> {
+impl<'a> Sent<'a> {
+    pub(crate) fn new(storage: &'a Storage) -> Sent<'a> {
+        Sent { storage, pushed: Pushed::default(), seen: BTreeSet::new() }
+    }
+
     /// Sends bytes as chunks. `cut` calls what it is given with each of them.
-    fn send(&mut self, cut: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>) -> Result<Chunked> {
+    pub(crate) fn send(
+        &mut self,
+        cut: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>,
+    ) -> Result<Chunked> {
         let (mut sent, mut waiting) = (Chunked::default(), Vec::new());
         cut(&mut |chunk| {
             let digest = hex_digest(chunk);
@@ -159,7 +166,7 @@ fn manifest(whose: &Whose<'_>, image: &ImageFile, content: Chunked, difference: 
 }
 
 /// Last, so that nobody finds an image before its chunks are there.
-fn put_manifest(storage: &Storage, manifest: &Manifest, signer: Option<&dyn Sign>) -> Result<()> {
+pub(crate) fn put_manifest(storage: &Storage, manifest: &Manifest, signer: Option<&dyn Sign>) -> Result<()> {
     let folder = folder_of(&manifest.key);
     let name = if storage.lists() { manifest.id() } else { NEWEST.to_owned() };
     storage.put(&format!("{folder}{name}"), manifest.encode(signer)?)

@@ -16,6 +16,9 @@ use crate::forbidden::files;
 /// The permissions of a program, and those that its owner needs.
 const PROGRAM: u32 = 0o755;
 const OWNER: u32 = 0o500;
+/// The same of a file of data.
+const DATA: u32 = 0o644;
+const DATA_OWNER: u32 = 0o600;
 
 /// The permissions of an image, as far as the umask allows.
 pub fn mode(image: &ImageFile) -> Result<u32> {
@@ -23,7 +26,16 @@ pub fn mode(image: &ImageFile) -> Result<u32> {
     for variant in &image.variants {
         files(&variant.tables())?.iter().for_each(|path| readers.add(Path::new(OsStr::from_bytes(path))));
     }
+    Ok(readers.permitted_bits(PROGRAM & !mask()) | OWNER)
+}
+
+/// The permissions of an archive for those readers, as far as the umask allows; its owner writes it.
+pub fn archive_mode(readers: &Readers) -> u32 {
+    readers.permitted_bits(DATA & !mask()) | DATA_OWNER
+}
+
+fn mask() -> u32 {
     let mask = umask(Mode::empty());
     umask(mask);
-    Ok(readers.permitted_bits(PROGRAM & !mask.bits()) | OWNER)
+    mask.bits()
 }

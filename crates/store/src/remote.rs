@@ -24,6 +24,10 @@ pub const PUSH: &str = "push";
 pub const FETCH_FILE: &str = "fetch-file";
 /// See [`FETCH_FILE`].
 pub const PUSH_FILE: &str = "push-file";
+/// The words that take and give a boot archive.
+pub const FETCH_ARCHIVE: &str = "fetch-archive";
+/// See [`FETCH_ARCHIVE`].
+pub const PUSH_ARCHIVE: &str = "push-archive";
 /// Ends a lease.
 pub const RELEASE: &str = "release";
 /// The option of [`PUSH`] before a lease, which ends then.

@@ -1,9 +1,8 @@
 //! `snapboot archive build`: fills an archive without running the program, with the builder script of the runtime's front end.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -109,14 +108,7 @@ pub fn main(arguments: &ArchiveBuild) -> Result<u8> {
 fn readers(archive: &Archive, root: &Path, file: &Path) -> Result<Readers> {
     let group = file.metadata().map_err(|error| Failure::io("read", file, &error))?.gid();
     let mut readers = Readers::new(group);
-    for entry in archive.live() {
-        for input in entry.inputs() {
-            let path = root.join(OsStr::from_bytes(entry.name_of(&input)));
-            if path.exists() {
-                readers.add(&path);
-            }
-        }
-    }
+    archive.sources(root).iter().filter(|path| path.exists()).for_each(|path| readers.add(path));
     Ok(readers)
 }
 

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use archive::{Application, Archive, Error};
 use failure::{Failure, Result};
+use store::remote::{FETCH_ARCHIVE, PUSH_ARCHIVE};
 
 use crate::arguments::ArchiveAction;
+use crate::remote;
 
 /// Runs the subcommand.
 pub fn main(action: &ArchiveAction) -> Result<u8> {
@@ -19,7 +21,15 @@ pub fn main(action: &ArchiveAction) -> Result<u8> {
         ArchiveAction::List(arguments) => list::main(arguments),
         ArchiveAction::Verify(arguments) => verify::main(arguments),
         ArchiveAction::Prune(arguments) => prune::main(arguments),
+        ArchiveAction::Push(arguments) => shared(PUSH_ARCHIVE, Named::find(&arguments.archive)?),
+        ArchiveAction::Pull(arguments) => shared(FETCH_ARCHIVE, Named::wanted(&arguments.archive)?),
     }
+}
+
+/// Hands over to `snapboot-remote`, with one of its words; returns only if that fails.
+fn shared(word: &str, named: Named) -> Result<u8> {
+    let root = named.root.unwrap_or_else(|| PathBuf::from("/"));
+    remote::execute([word.into(), named.path.into_os_string(), root.into_os_string()])
 }
 
 /// An archive that a person named.
@@ -47,6 +57,15 @@ impl Named {
             )));
         }
         Ok(Named { path, root: Some(absolute) })
+    }
+
+    /// The same for an archive that may not be there yet.
+    fn wanted(given: &Path) -> Result<Self> {
+        let absolute = std::path::absolute(given).map_err(|error| Failure::io("find", given, &error))?;
+        if absolute.is_dir() {
+            return Ok(Named { path: place(&Application::in_directory(&absolute))?, root: Some(absolute) });
+        }
+        Ok(Named { root: root_above(&absolute), path: absolute })
     }
 
     fn open(&self) -> Result<Archive> {

@@ -23,6 +23,30 @@ pub enum ArchiveAction {
     List(ArchiveList),
     Verify(ArchiveVerify),
     Prune(ArchivePrune),
+    Push(ArchivePush),
+    Pull(ArchivePull),
+}
+
+/// Give an archive to the remote store (SNAPBOOT_REMOTE).
+///
+/// An archive with the content of a file that only its owner may read, or the value of a variable that looks like a secret, stays here.
+#[derive(Debug, Args)]
+pub struct ArchivePush {
+    /// The archive, or the directory of its program.
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
+}
+
+/// Take an archive from the remote store, before the first boot of a program.
+///
+/// It is that of a program at the same path. What does not fit this machine in it is not used, as each entry compares its inputs. An archive that is there stays if it is as new.
+///
+/// Exit status: 0 when an archive is there, 1 when the remote store has none.
+#[derive(Debug, Args)]
+pub struct ArchivePull {
+    /// Where it goes: a file, or the directory of its program.
+    #[arg(value_name = "ARCHIVE")]
+    pub archive: PathBuf,
 }
 
 /// Fill an archive with everything that boots of a program may need: for container builds.
