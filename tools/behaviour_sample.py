@@ -42,8 +42,9 @@ class Sample:
         found = {line: match["image"] for line in listed if (match := ID.search(line))}
         seed = commit or results.commit()
         images = sorted(set(found.values()), key=lambda image: zlib.crc32(f"{seed} {image}".encode()))
-        wanted = set(images[: -(-len(images) // share)])
-        self.chosen = [line for line, image in found.items() if image in wanted]
+        # In this order, so that a run which is ended too early has tried a sample, too.
+        places = {image: place for place, image in enumerate(images[: -(-len(images) // share)])}
+        self.chosen = sorted((line for line, image in found.items() if image in places), key=lambda line: places[found[line]])
         if not self.chosen:
             raise Unavailable("pytest names no behaviour cases")
 

@@ -58,7 +58,7 @@ def table(everything: dict) -> str:
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     when = " to ".join(dict.fromkeys([min(dates), max(dates)]))
     text = f"Images that thawed on emulated machines and gave what an ordinary start gives, of all ({when}). "
-    text += "Of the behaviour cases each kernel had a part."
+    text += "Of the behaviour cases each had a part."
     if failed:
         text += " Failed: " + ", ".join(failed) + "."
     return "\n".join([*lines, "", text])
