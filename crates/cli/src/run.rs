@@ -64,6 +64,7 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
             let is_first = !folder.path().exists();
             let seen = folder.images().len();
             if let Some((image, file)) = image_for(&folder) {
+                store::learn::before_start(&folder, &image, limit);
                 execute_with(&image, &file, &arguments);
             } else {
                 if let Some(said) = store::remote::last_said(&folder) {
