@@ -344,6 +344,7 @@ WORKLOADS = {
     "ruby-servers": Workload("servers of Ruby", debian=("ruby", "ruby-rack", "puma", "unicorn", "ruby-sidekiq", "redis-server")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
+    "streamlit": Workload("Streamlit, a server of pages", python=("streamlit",)),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "pyyaml": Workload("PyYAML", python=("pyyaml",)),
     "black": Workload("black, a command-line tool", python=("black",)),
