@@ -367,8 +367,7 @@ WORKLOADS = {
     "rails": Workload(
         "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
-    # libyaml is for psych.
-    "truffleruby": Workload("TruffleRuby 25.0", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),
+    "truffleruby": Workload("TruffleRuby", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),  # psych
     "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap", debian=(*RAILS_PACKAGES, "ruby-bootsnap"), build=build_rails_bootsnap,

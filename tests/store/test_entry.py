@@ -404,8 +404,8 @@ def test_an_image_needs_no_ruby(tmp_path):
 
 
 def test_a_process_is_named_after_the_script(tmp_path):
-    """Where the kernel executes that: in ordinary starts, in those that ask for an image, and in thaws. An interpreter that is found in PATH
-    has no path in the command line either. Each spelling is a program."""
+    """Where the kernel executes that: in ordinary starts, in those that ask for an image, and in thaws. An interpreter that is found in
+    PATH has no path in the command line either. Each spelling is a program."""
     environment = PythonEnvironment(tmp_path)
     environment.switch("enable")
     script = tmp_path / "a rather long name"

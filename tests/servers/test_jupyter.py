@@ -1,0 +1,61 @@
+"""`jupyter server` starts from an image by recipe: its token and the secret of its cookies are those of each start."""
+
+import functools
+import json
+import re
+import signal
+import urllib.request
+
+import pytest
+from common.ready import prepared
+from common.servers import free_port
+from common.support import SNAPBOOT, freeze, run
+from common.waiting import SECONDS, wait_until
+
+from .test_server_recipes import environment, started
+
+pytestmark = pytest.mark.sample(1, whole=True)
+
+
+def answers(port, token):
+    """Whether the server says that it has no kernels. It does not while it begins, or if it wants another token."""
+    request = urllib.request.Request(f"http://127.0.0.1:{port}/api/kernels", headers={"Authorization": f"token {token}"})
+    try:
+        return json.load(urllib.request.urlopen(request, timeout=SECONDS)) == []
+    except OSError:
+        return False
+
+
+def test_each_start_has_its_own_token_and_secret(tmp_path):
+    ready, port, log = prepared("jupyter"), free_port(), tmp_path / "log"
+    folder, home = tmp_path / "notes", tmp_path / "home"
+    folder.mkdir()
+    home.mkdir()
+    command = [ready["python"], "-m", "jupyter_server", "--allow-root", "--no-browser", "--ServerApp.port_retries=0", f"--port={port}"]
+    env = environment(HOME=str(home))
+    image = tmp_path / "server.img"
+    result = freeze(image, command, "--env", "HOME", "--env", "PATH", cwd=folder, env=env)
+    assert result.status == 0 and "the application is not in the image" not in result.err, result
+    assert "\n guards       *\n" in run([SNAPBOOT, "inspect", image], log=False).out
+    files = home / ".local/share/jupyter/runtime"
+    assert not list(files.glob("*")), "the boot has come too far"
+    tokens, secrets, said = [], [], []
+    for argv in (command, [image], [image]):
+        with started(argv, folder, log, HOME=str(home)) as server:
+            wait_until(lambda: "token=" in log.read_text(), log.read_text)
+            (token,) = set(re.findall(r"token=(\w+)", log.read_text()))
+            wait_until(functools.partial(answers, port, token), log.read_text)
+            assert not any(answers(port, other) for other in tokens)
+            (secret,) = files.glob("jupyter_cookie_secret")
+            (own,) = files.glob("jpserver-*.json")
+            assert json.loads(own.read_text())["pid"] == server.pid
+            secrets.append(secret.read_text())
+            secret.unlink()
+            server.send_signal(signal.SIGTERM)
+            server.wait(SECONDS)
+        tokens.append(token)
+        # Times, process numbers and names of files differ.
+        lines = re.sub(rf"[-\d]+ [:.\d]+|{token}|jpserver-\d+", "", log.read_text()).splitlines()
+        said.append([line for line in lines if line.strip()])
+    assert len(set(tokens)) == len(set(secrets)) == 3
+    assert said[1] == said[2] == said[0]
