@@ -1,7 +1,8 @@
 //! Work that is to be done once the boot has calmed down: a process that a signal ends later does nothing at its end.
 //!
 //! A thread waits for that, and asks the runtime to let it work. It exists only while it waits or works, handles no signals, and has ended
-//! before a fork. If memory is limited there is none.
+//! before a fork. After that there is none until more is loaded, since CPython (3.12 and later) counts a process' threads after each fork, and
+//! warns of more than one. If memory is limited there is none.
 
 use std::cell::RefCell;
 use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
@@ -42,8 +43,6 @@ struct State {
     phase: Phase,
     thread: Option<JoinHandle<()>>,
     is_to_stop: bool,
-    /// Whether a fork has ended the thread.
-    was_waiting: bool,
     /// When something was loaded last.
     last: Instant,
     calm: Duration,
@@ -71,7 +70,6 @@ pub fn when_calm(work: Work) {
             phase: Phase::Idle,
             thread: None,
             is_to_stop: false,
-            was_waiting: false,
             last: Instant::now(),
             calm: CALM,
         });
@@ -164,7 +162,6 @@ extern "C" fn before_fork() {
     let mut held = lock();
     if let Some(state) = held.as_mut() {
         state.is_to_stop = true;
-        state.was_waiting = state.phase != Phase::Idle;
         if let Some(thread) = state.thread.take() {
             drop(held);
             CHANGED.notify_all();
@@ -179,9 +176,6 @@ extern "C" fn after_fork() {
     let Some(mut held) = FORKING.take() else { return };
     if let Some(state) = held.as_mut() {
         state.is_to_stop = false;
-        if std::mem::take(&mut state.was_waiting) {
-            state.start();
-        }
     }
 }
 
@@ -227,6 +221,7 @@ mod tests {
         before_fork();
         after_fork();
         let_work(|_| panic!("the fork has ended the thread that has asked"));
+        stir();
         wait_for(&ASKED, 2);
         let_work(|wait| wait());
         assert_eq!(DONE.load(Ordering::SeqCst), 1);
