@@ -344,6 +344,7 @@ WORKLOADS = {
     "ruby-servers": Workload("servers of Ruby", debian=("ruby", "ruby-rack", "puma", "unicorn", "ruby-sidekiq", "redis-server")),
     "pandas": Workload("pandas, with numpy's OpenBLAS threads", python=("pandas",)),
     "levels": Workload("numpy and cryptography", python=("numpy", "cryptography")),
+    "streamlit": Workload("Streamlit, a server of pages", python=("streamlit",)),
     "boto3": Workload("boto3, the AWS client", python=("boto3",)),
     "pyyaml": Workload("PyYAML", python=("pyyaml",)),
     "black": Workload("black, a command-line tool", python=("black",)),
@@ -366,8 +367,7 @@ WORKLOADS = {
     "rails": Workload(
         "a new Rails application, production mode", debian=RAILS_PACKAGES, build=build_rails, sources="bench/programs/rails"
     ),
-    # libyaml is for psych.
-    "truffleruby": Workload("TruffleRuby 25.0", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),
+    "truffleruby": Workload("TruffleRuby", debian=(*JVM_PACKAGES, "libyaml-0-2"), build=build_truffleruby, sources="tools/jvm"),  # psych
     "jruby": Workload("JRuby 9.4", debian=JVM_PACKAGES, build=build_jruby, sources="tools/jvm"),
     "rails-bootsnap": Workload(
         "the same application with Bootsnap", debian=(*RAILS_PACKAGES, "ruby-bootsnap"), build=build_rails_bootsnap,

@@ -404,7 +404,8 @@ def test_an_image_needs_no_ruby(tmp_path):
 
 
 def test_a_process_is_named_after_the_script(tmp_path):
-    """Where the kernel executes that: in ordinary starts, in those that ask for an image, and in thaws. Each spelling is a program."""
+    """Where the kernel executes that: in ordinary starts, in those that ask for an image, and in thaws. An interpreter that is found in
+    PATH has no path in the command line either. Each spelling is a program."""
     environment = PythonEnvironment(tmp_path)
     environment.switch("enable")
     script = tmp_path / "a rather long name"
@@ -415,7 +416,9 @@ def test_a_process_is_named_after_the_script(tmp_path):
     link.symlink_to(script)
 
     def told_by(words, **variables):
-        done = support.run(words, env={**environment.env, **variables}, cwd=tmp_path, log=False)
+        search_path = f"{environment.interpreter.parent}:{environment.env['PATH']}"
+        # A name is looked up in this process' PATH: it is env(1) that finds the interpreter.
+        done = support.run(["env", *words], env={**environment.env, "PATH": search_path, **variables}, cwd=tmp_path, log=False)
         return done.status, done.out, done.err
 
     python = str(environment.interpreter)
@@ -426,3 +429,8 @@ def test_a_process_is_named_after_the_script(tmp_path):
             assert told_by(words) == ordinary, words
         environment.wait()
         assert told_by(words) == ordinary and environment.thawed() == before + 1, words
+    # The same program as the last one.
+    words = ["python", script.name]
+    ordinary, before = told_by(words, SNAPBOOT="off"), environment.thawed()
+    assert ordinary[1].startswith("python\n python\0") and told_by(words) == ordinary
+    assert environment.thawed() == before + 1

@@ -7,6 +7,7 @@
 
 mod audit;
 mod boot;
+mod calm;
 mod code;
 mod cwd;
 mod data;

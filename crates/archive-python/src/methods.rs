@@ -11,6 +11,7 @@ use pyo3::types::PyBytes;
 
 use crate::audit;
 use crate::boot::{self, Boot};
+use crate::calm::when_calm;
 use crate::code::{self, Code};
 use crate::cwd::Cwd;
 use crate::entry_points::{entry_points_at, serve_entry_points};
@@ -39,6 +40,7 @@ pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(serve_entry_points, module)?)?;
     module.add_function(wrap_pyfunction!(entry_points_at, module)?)?;
     module.add_function(wrap_pyfunction!(listen, module)?)?;
+    module.add_function(wrap_pyfunction!(when_calm, module)?)?;
     module.add_function(wrap_pyfunction!(flush, module)?)
 }
 

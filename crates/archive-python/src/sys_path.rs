@@ -29,6 +29,7 @@ pub fn find<'py>(
     loaders: &Bound<'_, PyList>,
     usual: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    archive::session::stir();
     match search_entries(tail, entries, importers, &Usual { finder, loaders }, usual).unwrap_or(Outcome::Unknown) {
         Outcome::Found(found) => {
             let cached = boot::hold().as_ref().and_then(|boot| found.cached(&boot.endings));

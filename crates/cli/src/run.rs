@@ -1,7 +1,7 @@
 //! `snapboot run`: starts an image, or a command from its image of the store; without one, starts it the ordinary way and asks for an
 //! image.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -64,14 +64,15 @@ pub fn main(words: &[OsString], limit: u64, no_freeze: bool, starts: Option<&Pat
             let is_first = !folder.path().exists();
             let seen = folder.images().len();
             if let Some((image, file)) = image_for(&folder) {
-                execute_with(&image, &file, &arguments);
+                store::learn::before_start(&folder, &image, limit);
+                execute_with(&image, &file, &words[0], &arguments);
             } else {
                 if let Some(said) = store::remote::last_said(&folder) {
                     log(&format!("the remote store, when an image was last wanted ({}): {}", said.about, said.text));
                 }
                 let why = background::ask_for_new(&folder, &command, seen, limit);
                 if let Some((image, file)) = image_for(&folder.with(Content::Libraries)) {
-                    execute_with(&image, &file, &arguments);
+                    execute_with(&image, &file, &words[0], &arguments);
                 } else if let Some(why) = why {
                     log(&format!(
                         "there is no image for this start, and none is made: {why}; starting the ordinary way"
@@ -97,9 +98,11 @@ fn gains_at_once(archive: BootArchive, program: &Path) -> bool {
             .is_ok_and(|cwd| Application::find(gemfile.as_deref(), Some(program), &cwd).has_gemfile())
 }
 
-/// Executes an image with these arguments; returns only if that fails.
-fn execute_with(image: &Path, file: &File, arguments: &[OsString]) {
-    let words = [&[image.as_os_str().to_owned()], arguments].concat();
+/// Executes an image with these arguments; returns only if that fails. `typed`: the first word of the command line; a name without a path
+/// is for the launcher, which shows it as that of the interpreter if it is.
+fn execute_with(image: &Path, file: &File, typed: &OsStr, arguments: &[OsString]) {
+    let name = if is_path(Path::new(typed)) { image.as_os_str() } else { typed };
+    let words = [&[name.to_owned()], arguments].concat();
     log(&format!("cannot execute {}: {}", image.display(), execute_image(image, file, &words)));
 }
 
@@ -147,7 +150,7 @@ pub fn fallback(words: &[OsString]) -> Result<u8> {
         Next::Other(image) => {
             log(&format!("another image fits this start: {}", image.display()));
             match trust::open(&image) {
-                Ok(file) => execute_with(&image, &file, arguments),
+                Ok(file) => execute_with(&image, &file, &start.argv[0], arguments),
                 Err(refusal) => log(&format!("cannot execute {}: {refusal}", image.display())),
             }
         }

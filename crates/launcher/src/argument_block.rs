@@ -100,6 +100,14 @@ fn leads_elsewhere(image: &ImageFile, index: usize, path: &[u8]) -> bool {
     }
 }
 
+/// The interpreter's name, as `snapboot run` passes it on where it was typed without a path: the command has the path. None where the image was
+/// started in another way.
+fn typed_name<'s>(start: &'s Start, image: &ImageFile) -> Option<&'s [u8]> {
+    let path = image.command.argv().next()?;
+    let name = start.arguments().next().filter(|_| image.own_arguments == 1 && start.executed().is_none())?;
+    (!name.contains(&b'/') && path.rsplit(|&byte| byte == b'/').next() == Some(name)).then_some(name)
+}
+
 impl Block {
     /// Copies the command's argv followed by the arguments that the image was given, and the environment.
     pub fn build(start: &Start, image: &ImageFile) -> Result<Block, Errno> {
@@ -107,9 +115,11 @@ impl Block {
         let path = link::path(start, image);
         let path = path.as_ref().map(link::Path::bytes);
         let last = image.command.argc() - 1;
+        let typed = typed_name(start, image);
         let command = || {
             image.command.argv().enumerate().map(move |(index, word)| match (moved, path) {
                 (_, Some(path)) if index == last => path,
+                _ if index == 0 => typed.unwrap_or(word),
                 (Some((script, path)), _) if script == index => path,
                 _ => word,
             })

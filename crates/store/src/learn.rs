@@ -1,8 +1,11 @@
-//! Learns from the reports of thawed starts: the next image has the modules that this one lacked.
+//! Learns from the reports of thawed starts: the next image has the modules that this one lacked. A start asks for it at its end. One that a
+//! signal has ended could not, and the next start does.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::SystemTime;
+
+use runtime::terminal::Terminal;
 
 use crate::attempt::Attempts;
 use crate::background::Asked;
@@ -24,18 +27,26 @@ pub fn from(words: &[OsString]) {
     let [image, terminal] = words else { return };
     let image = Path::new(image);
     let Some(folder) = Folder::containing(image).filter(Folder::is_own) else { return };
-    let attempts = Attempts::load(&folder);
-    let environment = background::environment_number();
-    if background::in_the_way(&folder).is_some()
-        || folder.is_building()
-        || !has_news(&folder, image)
-        || attempts.why_none(&environment).is_some()
-        || attempts.age() < wait(attempts.learnt)
-    {
-        return;
+    if has_news(&folder, image) {
+        ask(&folder, image, background::parse_terminal(terminal), eviction::size_limit());
     }
-    let terminal = background::parse_terminal(terminal);
-    background::start(&folder, &Asked::ForNews(image), &environment, terminal, eviction::size_limit());
+}
+
+/// Does the same before a start executes that image. `limit`: of the store (bytes).
+pub fn before_start(folder: &Folder, image: &Path, limit: u64) {
+    if has_news(folder, image) && folder.is_own() {
+        ask(folder, image, Terminal::of_this_process(), limit);
+    }
+}
+
+/// Asks for an image with what was reported, unless there is a reason not to.
+fn ask(folder: &Folder, image: &Path, terminal: Option<Terminal>, limit: u64) {
+    let attempts = Attempts::load(folder);
+    let environment = background::environment_number();
+    let is_in_vain = || attempts.why_none(&environment).is_some() || attempts.age() < wait(attempts.learnt);
+    if background::in_the_way(folder).is_none() && !folder.is_building() && !is_in_vain() {
+        background::start(folder, &Asked::ForNews(image), &environment, terminal, limit);
+    }
 }
 
 /// Whether starts have reported something since an image was made.

@@ -453,6 +453,8 @@ def finder(own, folder, run):
     if reason is not None:
         raise ImportError(reason)
     own.flush = native.flush
+    if own.when_calm is not None:
+        native.when_calm(own.when_calm)
     if variable("SNAPBOOT_LOG") not in ("", "0"):
         run(folder, "messages")["name_unknown_switches"](variable)
     if variable("SNAPBOOT_STATS") == "1":

@@ -15,9 +15,9 @@ from .search_path import absolute
 class BootArchive:
     """A finder that opens the archive of this program after the thaw."""
 
-    def __init__(self, path, request, context):
+    def __init__(self, path, request, context, load_report):
         """Loads the finder. Raises OSError. path: the file that switches the archive on. request: the request of the image. context: the
-        Context, which knows the arguments of a thawed process."""
+        Context, which knows the arguments of a thawed process. load_report: the LoadReport, or None."""
         names = {"__builtins__": vars(sys.modules["builtins"]), "__name__": "snapboot.archive.run", "__file__": path}
         exec(compile(read_file(encode(path)), path, "exec", 0, True, 2), names)
         self._script = request.script
@@ -25,6 +25,8 @@ class BootArchive:
         self._context = context
         self._finder = names["Finder"](path.rpartition("/run/")[0])
         self._finder.thawed_program = self._program
+        if load_report is not None:
+            self._finder.when_calm = load_report.report_early
         self._has_room = names["has_room"]
 
     def settle(self):

@@ -103,7 +103,7 @@ class Freeze:
         if archive is not None:
             from .boot_archive import BootArchive  # the same
 
-            self.exit.archive = BootArchive(decode(archive), self.request, self.context)
+            self.exit.archive = BootArchive(decode(archive), self.request, self.context, self.exit.load_report)
 
     def _show(self, name, value):
         """Sets a variable that the program has looked up."""

@@ -2,6 +2,9 @@
 
 Only for images of the store. The report is appended to the file that the request names `profile`, entries as in training.py; then `on_news`
 is started, without waiting for it. If anything fails, nothing is reported: the program ends as it would without this.
+
+A process that a signal ends does nothing at its end, as most servers and the workers of many. So what was loaded is also reported once
+nothing more was for a while. `on_news` would be a child of the running program then; the next start asks for the image (`snapboot run`).
 """
 
 import _signal
@@ -27,6 +30,7 @@ class LoadReport:
         self._known = {*request.learnt, *request.known}
         self._own = tuple(folder + "/" for folder in request.checkouts)
         self._process = None
+        self._has_patched = False
 
     def settle(self):
         """Records what is loaded. Call right before the freeze."""
@@ -47,27 +51,42 @@ class LoadReport:
 
     def new_entries(self):
         """Returns the entries to report; most starts have none. Call while the modules still exist."""
+        new = self._new_modules()
+        # A child that the program forked reports nothing, nor does a process that must stay hidden.
+        if not new or posix.getpid() != self._process or posix.getuid() != posix.geteuid() or self._folder is None:
+            return ()
+        entries = [entry for entry in modules.loaded_from_files([(name, sys.modules[name]) for name in new]) if not self._is_own(entry)]
+        # Modules that are loaded after the program has patched functions of others may hold the patched ones. Checked only if there is
+        # something to report, since it takes a millisecond: each function lies on a page of its own.
+        if not entries or self._has_patched:
+            return ()
+        self._has_patched = any([not name.endswith(HARMLESS) for name in self._patches.found()])
+        if self._has_patched:
+            return ()
+        return self._script + entries + changed(self._variables)
+
+    def _new_modules(self):
+        """Returns the names of modules that the image lacks, in the order of their loading."""
         new = []
         for name in reversed(sys.modules):
             if name is self._last:
                 break
             if type(name) is str and name not in self._known:
                 new.append(name)
-        # A child that the program forked reports nothing, nor does a process that must stay hidden.
-        if not new or posix.getpid() != self._process or posix.getuid() != posix.geteuid() or self._folder is None:
-            return ()
         new.reverse()
-        entries = [entry for entry in modules.loaded_from_files([(name, sys.modules[name]) for name in new]) if not self._is_own(entry)]
-        # Modules that are loaded after the program has patched functions of others may hold the patched ones. Checked only if there is
-        # something to report, since it takes a millisecond: each function lies on a page of its own.
-        if not entries or any(not name.endswith(HARMLESS) for name in self._patches.found()):
-            return ()
-        return self._script + entries + changed(self._variables)
+        return new
 
     def _is_own(self, entry):
         """Returns whether an entry is about a file of the user, which no image will have."""
         _, file = map(decode, fields(entry[1]))
         return file.startswith(self._own) and not any(folder in file for folder in INSTALLED)
+
+    def report_early(self):
+        """Writes the report of a process that goes on. Called in a thread, while the main thread waits."""
+        if not any([modules.is_being_loaded(sys.modules[name]) for name in self._new_modules()]):
+            entries = self.new_entries()
+            if entries:
+                self._append(entries)
 
     def write(self, entries):
         """Writes the report. Call last of all: the process is then useless to the program."""

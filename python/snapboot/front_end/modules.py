@@ -33,6 +33,13 @@ def loaded_from_files(loaded):
     return entries
 
 
+def is_being_loaded(thing):
+    """Returns whether a value of `sys.modules` is a module whose body has not ended yet."""
+    names = NAMES(thing) if is_module(thing) else None
+    spec = names.get("__spec__") if type(names) is dict else None
+    return type(spec) is SPEC and getattr(spec, "_initializing", False)
+
+
 def all_names():
     """Returns the names of all loaded modules, and of objects that stand in for modules."""
     for thing in list(sys.modules.values()):

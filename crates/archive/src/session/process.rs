@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::thread::{Builder, JoinHandle};
 
 use channel::Request;
+use rustix::process::{getrlimit, Resource};
 
 /// Makes the C library call these functions around every fork: before it, and after it in the parent and in the child. Not around functions
 /// that start another program at once (`system`, `spawn`), which share the memory until then.
@@ -31,6 +32,11 @@ pub fn at_exit(work: extern "C" fn()) {
     unsafe {
         libc::atexit(work);
     }
+}
+
+/// Whether the program's memory is limited: a thread takes some of it.
+pub fn is_memory_limited() -> bool {
+    [Resource::As, Resource::Data].into_iter().any(|of| getrlimit(of).current.is_some())
 }
 
 /// Returns freed memory to the kernel, which the C library would otherwise keep.

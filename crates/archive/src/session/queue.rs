@@ -10,8 +10,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::process::{getrlimit, Resource};
-
 use super::process;
 use crate::batch::{Batch, NewEntry, NewInput};
 use crate::entry::Entry;
@@ -97,7 +95,7 @@ fn queues() -> MutexGuard<'static, Vec<&'static Queue>> {
 impl Queue {
     /// Prepares to write there.
     pub fn open(target: Target) -> &'static Queue {
-        let may_have_thread = [Resource::As, Resource::Data].into_iter().all(|of| getrlimit(of).current.is_none());
+        let may_have_thread = !process::is_memory_limited();
         let now = Instant::now();
         let state = State {
             batch: Batch::default(),

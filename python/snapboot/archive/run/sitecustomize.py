@@ -42,6 +42,8 @@ class Finder:
     thawed_program = None
     # Called in a thawed process when the archive has been opened.
     has_opened = None
+    # Called in a thawed process once it has loaded nothing more for a while.
+    when_calm = None
     # Called when it is about to be opened, in a start that may have an image the next time.
     count_start = None
     # Writes new entries to the archive. None: it is not open.
