@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -46,6 +47,8 @@ pub struct Storage {
     /// Its URL without what may be secret.
     name: String,
     directory: Option<PathBuf>,
+    /// Why nothing can be written there, if that is known: a directory in which no drafts can be.
+    unwritable: Option<String>,
     deadline: Instant,
     traffic: Cell<Traffic>,
 }
@@ -105,8 +108,13 @@ impl Storage {
             )));
         }
         opendal::install_default();
+        let no_drafts = |path: &PathBuf| std::fs::create_dir(path.join(DRAFTS)).err();
+        let no_drafts =
+            directory.as_ref().and_then(no_drafts).filter(|error| error.kind() != io::ErrorKind::AlreadyExists);
+        let unwritable = no_drafts.map(|error| failure::reason(&error));
         let drafts: Vec<_> = directory
             .iter()
+            .filter(|_| unwritable.is_none())
             .map(|path| ("atomic_write_dir", path.join(DRAFTS).to_string_lossy().into_owned()))
             .collect();
         let operator = |options: Vec<(&str, String)>| -> Result<Operator> {
@@ -124,6 +132,7 @@ impl Storage {
             runtime,
             name,
             directory,
+            unwritable,
             deadline: Instant::now() + limit,
             traffic: Cell::default(),
         })
@@ -196,6 +205,9 @@ impl Storage {
 
     /// Writes objects, unless they are there already. Returns how many were written, and their bytes.
     pub fn add_all(&self, objects: Vec<(String, Vec<u8>)>, renew: Duration) -> Result<(usize, u64)> {
+        if let Some((path, _)) = objects.first() {
+            self.check_is_writable(path)?;
+        }
         // After a failure none is begun, and those that are under way take their drafts away.
         let has_failed = &Cell::new(false);
         let writes = objects.into_iter().map(|(path, content)| async move {
@@ -235,12 +247,14 @@ impl Storage {
 
     /// Writes an object.
     pub fn put(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.check_is_writable(path)?;
         self.count(path, 0, content.len());
         self.wait("write", path, async { write(self.operator.writer(path).await?, content).await })
     }
 
     /// Writes an object where none is; what is there stays. Storages without conditions may replace what another machine is just writing.
     pub fn create(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.check_is_writable(path)?;
         self.count(path, 0, content.len());
         let writes = async {
             if self.creator.info().capability().write_with_if_not_exists {
@@ -263,6 +277,10 @@ impl Storage {
                 written => written,
             }
         })
+    }
+
+    fn check_is_writable(&self, path: &str) -> Result<()> {
+        self.unwritable.as_ref().map_or(Ok(()), |why| Err(self.failure("write", path, why)))
     }
 
     /// Removes an object, if it is there.
@@ -359,7 +377,9 @@ fn words(error: &Error) -> String {
         ErrorKind::NotFound => "there is no such object or bucket (404)".to_owned(),
         ErrorKind::PermissionDenied => "it is forbidden (403): credentials are missing or do not suffice".to_owned(),
         ErrorKind::RateLimited => "there are too many requests (429)".to_owned(),
-        ErrorKind::ConfigInvalid => "a part of the URL, such as the bucket, the region or the endpoint, is missing or wrong".to_owned(),
+        ErrorKind::ConfigInvalid => {
+            "a part of the URL, such as the bucket, the region or the endpoint, is missing or wrong".to_owned()
+        }
         ErrorKind::Unsupported => "this kind of storage is not supported, or cannot do that".to_owned(),
         ErrorKind::RangeNotSatisfied => "it is larger than it should be".to_owned(),
         ErrorKind::Unexpected if error.is_temporary() => "the storage cannot be reached, or failed (5xx)".to_owned(),
