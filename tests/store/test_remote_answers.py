@@ -1,4 +1,4 @@
-"""A remote store that answers badly to some requests only: for a lease, a difference or a mark. Whatever it is, images are made or taken."""
+"""A remote store that answers badly to some requests only: for a lease, a difference or a mark. Images are made or taken."""
 
 import contextlib
 import email.utils

@@ -1,6 +1,6 @@
-"""A remote store, or a machine's own, that is full or becomes read-only while images are on their way. Nothing half is left, and it is said why."""
+"""A remote store, or a machine's own, that takes no more, and processes that end while images are on their way.
+Nothing half is left, and it is said why."""
 
-import os
 import contextlib
 import os
 import pathlib
@@ -42,7 +42,7 @@ def start_mounted(fleet, machine, how):
 
 
 @pytest.mark.skipif(not support.IS_ROOT, reason="only root may mount a full disk")
-@pytest.mark.fault("a directory for images that is full, or becomes full, or read-only", "the image is made; no lease or half object is left")
+@pytest.mark.fault("a remote directory that is full, becomes full, or is read-only", "the image is made; nothing half is left there")
 @pytest.mark.parametrize(
     "how, words",
     [(HALF_FULL.format(size="600k"), FULL), (ALL_FULL.format(size="64k"), FULL), (NO_MORE, READ_ONLY)],
@@ -112,7 +112,7 @@ find /mnt/cache -name '.*.img*'
 
 
 @pytest.mark.skipif(not support.IS_ROOT, reason="only root may mount a full disk")
-@pytest.mark.fault("a store that is full while an image is made of the one before and its difference", "the image before stays; nothing half is left")
+@pytest.mark.fault("a store that is full while a difference is unpacked", "the image before stays; nothing half is left")
 @pytest.mark.parametrize("room", [64, 1024, 4096])
 def test_a_full_store_while_a_difference_is_unpacked(upgraded, room):
     other = upgraded.again("other")
@@ -126,7 +126,7 @@ def test_a_full_store_while_a_difference_is_unpacked(upgraded, room):
 
 
 def hung(fleet, folder):
-    """Has chunks of the remote store hang whoever reads them. Returns what waits for the process that pulls into a folder, and its number."""
+    """Has chunks of the remote store hang whoever reads them. Returns what waits for the process that pulls into a folder."""
     for chunk in fleet.objects("chunks"):
         chunk.unlink()
         os.mkfifo(chunk)
@@ -148,7 +148,7 @@ def kill(numbers):
             os.kill(number, signal.SIGKILL)
 
 
-@pytest.mark.fault("snapboot freeze is interrupted or killed while it takes an image of another machine", "nothing is left; the image before stays")
+@pytest.mark.fault("snapboot freeze is interrupted or killed while it pulls an image", "nothing is left; the image before stays")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_freeze_that_ends_while_it_pulls(tmp_path, number):
     fleet = Fleet(tmp_path, PYTHON)
@@ -174,7 +174,7 @@ def test_a_freeze_that_ends_while_it_pulls(tmp_path, number):
     assert again.status == 0 and again.out.endswith("from the remote store\n"), again
 
 
-@pytest.mark.fault("a builder that is killed while it takes an image of another machine", "the next start is ordinary, and then there is an image")
+@pytest.mark.fault("a builder that is killed while it pulls an image", "the next start is ordinary, and then there is an image")
 def test_a_builder_that_is_killed_while_it_pulls(tmp_path):
     fleet = Fleet(tmp_path, PYTHON)
     one, other = fleet.machine("one"), fleet.machine("other")
