@@ -54,8 +54,11 @@ PACKAGES = (
 
 PROGRAMS = {"behaves.py": "python3", "behaves.rb": "ruby", "draws.py": "python3", "draws.rb": "ruby"}
 ARGUMENTS = ["one", "two words"]
-# What is refused, what ends a freeze or a start too early, and that no value comes twice.
-TESTS = [f"tests/images/test_{name}.py" for name in ("refusals", "fallback", "interrupted", "faults", "uniqueness", "memory")]
+# What is refused, what falls back, what is left, who may, and that no value comes twice. None of them reads Rust.
+TESTS = [
+    f"tests/images/test_{name}.py"
+    for name in ("refusals", "fallback", "hostile", "leftovers", "memory", "mistakes", "permissions", "session", "stack", "uniqueness")
+]
 STRICT = {"SNAPBOOT_ON_STALE": "error"}
 OTHER_KERNELS = ("bookworm", "sid")
 LESSER_CPU = "cortex-a57"

@@ -330,7 +330,7 @@ WORKLOADS = {
     "bare": Workload("an empty virtual environment", python=()),
     "tools": Workload("what checks the project itself: pytest and ruff", python=("pytest", "pytest-timeout", "ruff")),
     "packages": Workload("what builds and checks wheel and gem", python=("auditwheel", "cargo-zigbuild", "hatchling", "ziglang")),
-    "storages": Workload("S3 of moto, Redis, metrics", python=("moto[s3,server]", "prometheus-client"), debian=("redis-server",)),
+    "storages": Workload("S3, WebDAV, Redis, metrics", ("moto[s3,server]", "wsgidav", "cheroot", "prometheus-client"), ("redis-server",)),
     "cryptography": Workload("an extension with an OpenSSL of its own", python=("cryptography",)),
     "web": Workload("the web trio", python=("flask", "requests", "pymongo")),
     "code-data-share": Workload(

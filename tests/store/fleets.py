@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import urllib.request
 
 from common import support
@@ -106,3 +107,23 @@ def s3(fleet, log=os.devnull):
 
     with answering([pathlib.Path(prepared("storages")["bin"], "moto_server"), "-p", str(port)], has_made_bucket, log=log):
         yield f"s3://images/some/prefix?region=us-east-1&endpoint={endpoint}", CREDENTIALS
+
+
+@contextlib.contextmanager
+def webdav(fleet):
+    """The URL of an empty folder of WsgiDAV, which wants a password, and no variables."""
+    port = free_port()
+    served = fleet.top / "webdav"
+    served.mkdir()
+    user = {"user_mapping": {"*": {"one": {"password": "of-no-use-elsewhere"}}}}
+    basic = {"accept_basic": True, "accept_digest": False, "default_to_digest": False}
+    settings = {"provider_mapping": {"/": str(served)}, "host": "127.0.0.1", "port": port, "simple_dc": user, "http_authenticator": basic}
+    (fleet.top / "wsgidav.json").write_text(json.dumps(settings))
+
+    def answers():
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) == 0
+
+    server = [pathlib.Path(prepared("storages")["bin"], "wsgidav"), "--config", fleet.top / "wsgidav.json", "--server", "cheroot"]
+    with answering(server, answers):
+        yield f"webdav:///some/prefix?endpoint=http://127.0.0.1:{port}&username=one&password=of-no-use-elsewhere", {}

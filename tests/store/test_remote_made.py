@@ -127,3 +127,14 @@ def installed(machine, command, *options):
     result = machine.snapboot("install", *options, command, log=False)
     assert result.status == 0, result
     return result.out
+
+
+def test_the_image_that_is_there_is_not_in_the_way_of_a_program_that_lists_its_folder(tmp_path):
+    fleet = Fleet(tmp_path, PYTHON)
+    fleet.part.write_text("import os\nVALUE = len(os.listdir(os.path.dirname(__file__)))\n")
+    image = fleet.files / "app.img"
+    outcomes = []
+    for name in ("one", "other", "third"):
+        words = ["freeze", "--json", "-o", image, "--", *fleet.words]
+        outcomes.append(json.loads(fleet.machine(name).snapboot(*words, cwd=fleet.files, log=False).out)["outcome"])
+    assert outcomes == ["written", "pulled", "pulled"]

@@ -1,4 +1,4 @@
-"""Remote stores on storages that speak by network: S3 (moto) and Redis. What holds for all is in test_remote.py."""
+"""Remote stores on storages that speak by network: S3 (moto), WebDAV and Redis. What holds for all is in test_remote.py."""
 
 import contextlib
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from common.languages import PYTHON
 from common.servers import answering, free_port
 
-from store.fleets import Fleet, made, s3
+from store.fleets import Fleet, made, s3, said, webdav
 from store.stores import is_thawed
 
 
@@ -26,7 +26,7 @@ def redis(fleet):
         yield f"redis://127.0.0.1:{port}", {}
 
 
-@pytest.mark.parametrize("storage, lists", [(s3, True), (redis, False)], ids=["S3", "Redis"])
+@pytest.mark.parametrize("storage, lists", [(s3, True), (webdav, True), (redis, False)], ids=["S3", "WebDAV", "Redis"])
 def test_machines_share_images_through(tmp_path, storage, lists):
     fleet = Fleet(tmp_path, PYTHON)
     with storage(fleet) as (url, variables):
@@ -53,5 +53,26 @@ def test_a_bucket_that_is_not_there(tmp_path):
         one.wait()
         assert is_thawed(fleet.start(one)) and made(one)
         pushed = one.snapboot("remote", "push", log=False)
-        assert pushed.status == 1 and "such as the bucket, is missing or wrong" in pushed.err, pushed
+        assert pushed.status == 1 and "such as the bucket, the region or the endpoint, is missing or wrong" in pushed.err, pushed
         assert not any(value in pushed.err for value in variables.values()), pushed
+
+
+@pytest.mark.fault("a remote store whose credentials are missing or wrong", "the machine makes its own image, and the message says why")
+@pytest.mark.parametrize(
+    "storage, changed, words",
+    [
+        (webdav, ("&password=of-no-use-elsewhere", "&password=wrong"), "it is forbidden (401): credentials are missing or wrong"),
+        (s3, ("?", "?disable_config_load=true&"), "there are no credentials for it"),
+    ],
+    ids=["WebDAV", "S3"],
+)
+def test_credentials_that_do_not_suffice(tmp_path, storage, changed, words):
+    fleet = Fleet(tmp_path, PYTHON)
+    with storage(fleet) as (url, _):
+        one = fleet.machine("one", url=url.replace(*changed), AWS_EC2_METADATA_DISABLED="true")
+        listed = one.snapboot("remote", "list", log=False)
+        assert listed.status == 1 and words in listed.err and "elsewhere" not in listed.err, listed
+        assert fleet.start(one).fell_back
+        one.wait()
+        assert made(one) and is_thawed(fleet.start(one)), said(one)
+    assert said(one)["about"] == "push" and words in said(one)["text"], said(one)

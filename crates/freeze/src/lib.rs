@@ -30,7 +30,7 @@ mod target;
 mod warnings;
 mod writing;
 
-pub use control_dir::remove_all_abandoned as remove_abandoned;
+pub use control_dir::{remove_all_abandoned as remove_abandoned, ControlDir};
 pub use interrupt::is_ignored;
 pub use judge::environment::Environment as BootEnvironment;
 pub use judge::findings::Finding;

@@ -138,7 +138,7 @@ impl ImageFile {
     /// Its name with links resolved, since that is the name that the kernel gives to a launcher.
     fn name(&self) -> OsString {
         let path = self.path.canonicalize();
-        path.as_deref().ok().and_then(Path::file_name).unwrap_or_default().to_owned()
+        path.as_deref().unwrap_or(&self.path).file_name().unwrap_or_default().to_owned()
     }
 
     /// How thaws check the image.

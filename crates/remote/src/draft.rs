@@ -1,38 +1,45 @@
-//! An image on its way into the store: a file beside its place, which gets its name when all of it is there.
+//! An image on its way to its place: a file without a name, which gets its name when all of it is there. So nothing is left of it, however
+//! this process ends. Where the file system has no such files, as NFS, it lies in a control directory, as an image that is being frozen.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use failure::{Failure, Result};
+use freeze::ControlDir;
 use image::{Head, COMMAND_OFFSET, HEAD_AREA, HEAD_OFFSET, PAGE};
 use image_file::ImageFile;
+use rustix::fs::{linkat, AtFlags, Mode, OFlags, CWD};
 
 /// A file that is removed unless it gets its name.
 pub struct Draft {
     path: PathBuf,
     output: PathBuf,
+    /// The directory that has it, if it has a name.
+    directory: Option<ControlDir>,
     file: File,
 }
 
 impl Draft {
-    /// Makes an empty one, of so many bytes. Its name is one of those that the store removes when their process is gone.
+    /// Makes an empty one, of so many bytes.
     pub fn make(output: &Path, size: u64) -> Result<Draft> {
-        let mut name = OsStr::new(".").to_owned();
-        name.push(output.file_name().unwrap_or_default());
-        name.push(format!(".{}", std::process::id()));
-        let path = output.with_file_name(name);
-        let cannot = |error: io::Error| Failure::io("write", &path, &error);
-        // An earlier process with this number may have left it.
-        let _ = fs::remove_file(&path);
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(cannot)?;
-        let draft = Draft { path: path.clone(), output: output.to_owned(), file };
-        draft.file.set_len(size).map_err(cannot)?;
-        Ok(draft)
+        let cannot = |error: io::Error| Failure::io("write", output, &error);
+        let (file, path, directory) = match without_name(output) {
+            Some((file, path)) => (file, path, None),
+            None => {
+                let directory = ControlDir::create(output)?;
+                let path = directory.finished().to_owned();
+                let mut options = OpenOptions::new();
+                let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path).map_err(cannot)?;
+                (file, path, Some(directory))
+            }
+        };
+        file.set_len(size).map_err(cannot)?;
+        Ok(Draft { path, output: output.to_owned(), directory, file })
     }
 
     /// Its path.
@@ -75,10 +82,20 @@ impl Draft {
 
     /// Gives it its name and its permissions, once it is on the disk.
     pub fn publish(self, mode: u32) -> Result<()> {
-        let cannot = |error: io::Error| self.failure(&error);
+        let (cannot, mut made) = (|error: io::Error| self.failure(&error), None);
         self.file.set_permissions(Permissions::from_mode(mode)).map_err(cannot)?;
         self.file.sync_all().map_err(cannot)?;
-        fs::rename(&self.path, &self.output).map_err(cannot)?;
+        let directory = match &self.directory {
+            Some(directory) => directory,
+            None => {
+                // No call gives a file without a name that of another one.
+                let directory = ControlDir::create(&self.output)?;
+                let linked = linkat(CWD, &self.path, CWD, directory.finished(), AtFlags::SYMLINK_FOLLOW);
+                linked.map_err(|error| cannot(error.into()))?;
+                &*made.insert(directory)
+            }
+        };
+        fs::rename(directory.finished(), &self.output).map_err(cannot)?;
         let directory = self.output.parent().unwrap_or(Path::new("/"));
         // The image is there. Only a crash of the machine could take its name away.
         let _ = File::open(directory).and_then(|directory| directory.sync_all());
@@ -86,15 +103,16 @@ impl Draft {
     }
 
     fn failure(&self, error: &io::Error) -> Failure {
-        Failure::io("write", &self.path, error)
+        Failure::io("write", &self.output, error)
     }
 }
 
-impl Drop for Draft {
-    fn drop(&mut self) {
-        // It has another name by now, or is of no use.
-        let _ = fs::remove_file(&self.path);
-    }
+/// A file without a name in the folder of an output, and the path by which this process opens it once more. None if there can be none.
+fn without_name(output: &Path) -> Option<(File, PathBuf)> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(output.parent()?, flags, Mode::from_raw_mode(0o600)).ok()?);
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    path.exists().then_some((file, path))
 }
 
 /// The area of the heads with other words of the store.

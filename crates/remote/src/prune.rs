@@ -12,7 +12,7 @@ use failure::{Failure, Result};
 
 use crate::manifest::{Manifest, MOST_BYTES};
 use crate::push::RENEW;
-use crate::storage::Object;
+use crate::storage::{Object, DRAFTS};
 use crate::{key_of, lease, used, Storage, CHUNKS, IMAGES};
 
 /// How old a chunk is at least that is removed: twice as old as one that is written again.
@@ -101,6 +101,11 @@ pub(crate) fn prune_at(storage: &Storage, limits: &Limits, now: SystemTime) -> R
         storage.remove(mark)?;
     }
     lease::remove_ended(storage, now)?;
+    if storage.directory().is_some() {
+        // Of machines that ended while they wrote.
+        let drafts = storage.list(DRAFTS)?;
+        drafts.iter().filter(|draft| age(draft.written) > GRACE).try_for_each(|draft| storage.remove(&draft.path))?;
+    }
     Ok(removed)
 }
 

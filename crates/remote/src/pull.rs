@@ -233,7 +233,9 @@ pub(crate) fn fetch_whole(storage: &Storage, manifest: &Manifest, output: &Path)
 
 /// What of an image's inputs differs here.
 fn differing(draft: &Draft, wanted: &Wanted<'_>, inputs: &Seen) -> Result<Vec<String>> {
-    let image = ImageFile::open(draft.path())?;
+    let mut image = ImageFile::open(draft.path())?;
+    // Lists of its directory leave out the name that it gets, whether another image has it by now or none.
+    image.path = wanted.output.to_owned();
     let lines = differences::lines_by_content(&image, &changes::start_at(wanted.terminal), inputs)?;
     Ok(lines.into_iter().map(|line| line.text).collect())
 }

@@ -3,13 +3,14 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use failure::{Failure, Result};
 use futures::{stream, StreamExt, TryStreamExt};
 use opendal::layers::TimeoutLayer;
-use opendal::{Error, ErrorKind, Operator};
+use opendal::{Error, ErrorKind, Operator, Writer};
 use tokio::runtime::Runtime;
 
 use crate::CHUNKS;
@@ -26,12 +27,16 @@ const REQUEST: Duration = Duration::from_secs(10);
 /// How many requests are under way at once.
 const AT_ONCE: usize = 16;
 /// Where a directory has files that are being written. They get their names when they are whole.
-const DRAFTS: &str = ".drafts";
+pub(crate) const DRAFTS: &str = ".drafts/";
 /// How the URL of a directory begins.
 const DIRECTORY: &str = "file://";
 /// Forms that people know.
-const FORMS: &str = "file:///DIRECTORY, s3://BUCKET/PREFIX?region=REGION, gcs://BUCKET/PREFIX, azblob://CONTAINER/PREFIX, webdav://HOST/PATH, and \
-                     others that docs/reference.md lists";
+const FORMS: &str = "file:///DIRECTORY, s3://BUCKET/PREFIX?region=REGION, gcs://BUCKET/PREFIX, azblob://CONTAINER/PREFIX?endpoint=URL, \
+                     webdav://HOST/PATH, and others that docs/reference.md lists";
+
+/// What the library says where it finds no credentials, and of an answer that asks for some.
+const UNSIGNED: [&str; 2] = ["reqsign::", "to sign http request"];
+const UNAUTHORIZED: &str = "status: 401";
 
 /// A remote store.
 pub struct Storage {
@@ -42,6 +47,8 @@ pub struct Storage {
     /// Its URL without what may be secret.
     name: String,
     directory: Option<PathBuf>,
+    /// Why nothing can be written there, if that is known: a directory in which no drafts can be.
+    unwritable: Option<String>,
     deadline: Instant,
     traffic: Cell<Traffic>,
 }
@@ -101,8 +108,13 @@ impl Storage {
             )));
         }
         opendal::install_default();
+        let no_drafts = |path: &PathBuf| std::fs::create_dir(path.join(DRAFTS)).err();
+        let no_drafts =
+            directory.as_ref().and_then(no_drafts).filter(|error| error.kind() != io::ErrorKind::AlreadyExists);
+        let unwritable = no_drafts.map(|error| failure::reason(&error));
         let drafts: Vec<_> = directory
             .iter()
+            .filter(|_| unwritable.is_none())
             .map(|path| ("atomic_write_dir", path.join(DRAFTS).to_string_lossy().into_owned()))
             .collect();
         let operator = |options: Vec<(&str, String)>| -> Result<Operator> {
@@ -120,6 +132,7 @@ impl Storage {
             runtime,
             name,
             directory,
+            unwritable,
             deadline: Instant::now() + limit,
             traffic: Cell::default(),
         })
@@ -192,12 +205,22 @@ impl Storage {
 
     /// Writes objects, unless they are there already. Returns how many were written, and their bytes.
     pub fn add_all(&self, objects: Vec<(String, Vec<u8>)>, renew: Duration) -> Result<(usize, u64)> {
+        if let Some((path, _)) = objects.first() {
+            self.check_is_writable(path)?;
+        }
+        // After a failure none is begun, and those that are under way take their drafts away.
+        let has_failed = &Cell::new(false);
         let writes = objects.into_iter().map(|(path, content)| async move {
+            if has_failed.get() {
+                return Ok(None);
+            }
             let written = self.add(&path, content, renew).await;
+            has_failed.set(has_failed.get() || written.is_err());
             written.map_err(|error| self.failure("write", &path, &words(&error)))
         });
-        let all = async { stream::iter(writes).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await };
-        let sizes: Vec<u64> = self.wait_for(all)?.into_iter().flatten().collect();
+        let all = async { Ok(stream::iter(writes).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await) };
+        let written: Vec<Option<u64>> = self.wait_for(all)?.into_iter().collect::<Result<_>>()?;
+        let sizes: Vec<u64> = written.into_iter().flatten().collect();
         Ok((sizes.len(), sizes.iter().sum()))
     }
 
@@ -217,23 +240,31 @@ impl Storage {
             return Ok(None);
         }
         let size = content.len();
-        self.operator.write(path, content).await?;
+        write(self.operator.writer(path).await?, content).await?;
         self.count(path, 0, size);
         Ok(Some(size as u64))
     }
 
     /// Writes an object.
     pub fn put(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.check_is_writable(path)?;
         self.count(path, 0, content.len());
-        self.wait("write", path, async { self.operator.write(path, content).await.map(drop) })
+        self.wait("write", path, async { write(self.operator.writer(path).await?, content).await })
     }
 
     /// Writes an object where none is; what is there stays. Storages without conditions may replace what another machine is just writing.
     pub fn create(&self, path: &str, content: Vec<u8>) -> Result<()> {
+        self.check_is_writable(path)?;
         self.count(path, 0, content.len());
         let writes = async {
             if self.creator.info().capability().write_with_if_not_exists {
-                return self.creator.write_with(path, content).if_not_exists(true).await.map(drop);
+                let written = write(self.creator.writer_with(path).if_not_exists(true).await?, content).await;
+                let is_there = |error: &Error| error.kind() == ErrorKind::ConditionNotMatch;
+                // Half a file of this machine would keep others waiting.
+                if self.directory.is_some() && !written.as_ref().err().is_none_or(is_there) {
+                    let _ = self.creator.delete(path).await;
+                }
+                return written;
             }
             match self.creator.stat(path).await {
                 Err(error) if error.kind() == ErrorKind::NotFound => self.creator.write(path, content).await.map(drop),
@@ -246,6 +277,10 @@ impl Storage {
                 written => written,
             }
         })
+    }
+
+    fn check_is_writable(&self, path: &str) -> Result<()> {
+        self.unwritable.as_ref().map_or(Ok(()), |why| Err(self.failure("write", path, why)))
     }
 
     /// Removes an object, if it is there.
@@ -295,6 +330,15 @@ impl Storage {
     }
 }
 
+/// Writes all of an object, or leaves no draft of it.
+async fn write(mut writer: Writer, content: Vec<u8>) -> opendal::Result<()> {
+    let written = async { writer.write(content).await.and(writer.close().await) }.await;
+    if written.is_err() {
+        let _ = writer.abort().await;
+    }
+    written.map(drop)
+}
+
 /// Reads no more than `most` bytes: whoever writes to the store cannot fill the memory of readers.
 async fn read(operator: &Operator, path: &str, most: usize) -> opendal::Result<Option<Vec<u8>>> {
     let all = async {
@@ -317,6 +361,14 @@ async fn read(operator: &Operator, path: &str, most: usize) -> opendal::Result<O
 
 /// What is wrong, without what the request or the answer held.
 fn words(error: &Error) -> String {
+    // The library has no kinds for these. Its own words stay here.
+    let own = error.to_string();
+    if UNSIGNED.iter().any(|words| own.contains(words)) {
+        return "there are no credentials for it".to_owned();
+    }
+    if own.contains(UNAUTHORIZED) {
+        return "it is forbidden (401): credentials are missing or wrong".to_owned();
+    }
     let system = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
     if let Some(system) = system.filter(|system| system.raw_os_error().is_some()) {
         return failure::reason(system);
@@ -325,7 +377,9 @@ fn words(error: &Error) -> String {
         ErrorKind::NotFound => "there is no such object or bucket (404)".to_owned(),
         ErrorKind::PermissionDenied => "it is forbidden (403): credentials are missing or do not suffice".to_owned(),
         ErrorKind::RateLimited => "there are too many requests (429)".to_owned(),
-        ErrorKind::ConfigInvalid => "a part of the URL, such as the bucket, is missing or wrong".to_owned(),
+        ErrorKind::ConfigInvalid => {
+            "a part of the URL, such as the bucket, the region or the endpoint, is missing or wrong".to_owned()
+        }
         ErrorKind::Unsupported => "this kind of storage is not supported, or cannot do that".to_owned(),
         ErrorKind::RangeNotSatisfied => "it is larger than it should be".to_owned(),
         ErrorKind::Unexpected if error.is_temporary() => "the storage cannot be reached, or failed (5xx)".to_owned(),
