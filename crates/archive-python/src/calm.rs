@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use archive::session::{let_work, Work};
+use archive::session::{go_on, let_work, Work};
 use pyo3::ffi::{PyEval_RestoreThread, PyEval_SaveThread, Py_AddPendingCall};
 use pyo3::prelude::*;
 
@@ -17,7 +17,7 @@ static FUNCTION: OnceLock<Py<PyAny>> = OnceLock::new();
 #[pyfunction]
 pub fn when_calm(function: Py<PyAny>) {
     if FUNCTION.set(function).is_ok() {
-        archive::session::when_calm(Work { ask, run });
+        archive::session::when_calm(Work { ask, after_fork, run });
     }
 }
 
@@ -25,6 +25,17 @@ pub fn when_calm(function: Py<PyAny>) {
 fn ask() -> bool {
     // SAFETY: any thread may call it, with or without the interpreter's lock. The function lies in a library that is never unloaded.
     unsafe { Py_AddPendingCall(Some(wait), std::ptr::null_mut()) == 0 }
+}
+
+/// Has the main thread begin anew soon: it is still inside of `os.fork`, which counts threads.
+fn after_fork() {
+    // SAFETY: as above. If it cannot take one more call, nothing is reported until more is loaded.
+    unsafe { Py_AddPendingCall(Some(begin), std::ptr::null_mut()) };
+}
+
+extern "C" fn begin(_: *mut c_void) -> c_int {
+    go_on();
+    0
 }
 
 extern "C" fn wait(_: *mut c_void) -> c_int {

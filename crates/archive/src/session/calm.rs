@@ -1,7 +1,7 @@
 //! Work that is to be done once the boot has calmed down: a process that a signal ends later does nothing at its end.
 //!
 //! A thread waits for that, and asks the runtime to let it work. It exists only while it waits or works, handles no signals, and has ended
-//! before a fork. After that there is none until more is loaded, since CPython (3.12 and later) counts a process' threads after each fork, and
+//! before a fork. The next one begins when the runtime says so, since CPython (3.12 and later) counts a process' threads after each fork, and
 //! warns of more than one. If memory is limited there is none.
 
 use std::cell::RefCell;
@@ -21,6 +21,8 @@ const STACK: usize = 1 << 20;
 pub struct Work {
     /// Called in the thread. Asks the runtime to call [`let_work`] in a thread of its own, where that does no harm. Returns whether it will.
     pub ask: fn() -> bool,
+    /// Called after a fork that has ended the thread, in the process that goes on. Asks the runtime to call [`go_on`] once it has counted threads.
+    pub after_fork: fn(),
     /// Called in the thread, while the runtime's own waits in [`let_work`].
     pub run: fn(),
 }
@@ -43,6 +45,8 @@ struct State {
     phase: Phase,
     thread: Option<JoinHandle<()>>,
     is_to_stop: bool,
+    /// Whether a fork has ended the thread.
+    was_waiting: bool,
     /// When something was loaded last.
     last: Instant,
     calm: Duration,
@@ -70,6 +74,7 @@ pub fn when_calm(work: Work) {
             phase: Phase::Idle,
             thread: None,
             is_to_stop: false,
+            was_waiting: false,
             last: Instant::now(),
             calm: CALM,
         });
@@ -80,6 +85,13 @@ pub fn when_calm(work: Work) {
 pub fn stir() {
     if let Some(state) = lock().as_mut() {
         state.last = Instant::now();
+        state.start();
+    }
+}
+
+/// Called by the runtime that was asked after a fork.
+pub fn go_on() {
+    if let Some(state) = lock().as_mut() {
         state.start();
     }
 }
@@ -162,6 +174,7 @@ extern "C" fn before_fork() {
     let mut held = lock();
     if let Some(state) = held.as_mut() {
         state.is_to_stop = true;
+        state.was_waiting = state.phase != Phase::Idle;
         if let Some(thread) = state.thread.take() {
             drop(held);
             CHANGED.notify_all();
@@ -174,8 +187,12 @@ extern "C" fn before_fork() {
 
 extern "C" fn after_fork() {
     let Some(mut held) = FORKING.take() else { return };
-    if let Some(state) = held.as_mut() {
-        state.is_to_stop = false;
+    let Some(state) = held.as_mut() else { return };
+    state.is_to_stop = false;
+    let work = state.work.filter(|_| std::mem::take(&mut state.was_waiting));
+    drop(held);
+    if let Some(work) = work {
+        (work.after_fork)();
     }
 }
 
@@ -211,7 +228,7 @@ mod tests {
             count(&ASKED);
             true
         };
-        when_calm(Work { ask, run: || count(&DONE) });
+        when_calm(Work { ask, after_fork: || count(&ASKED), run: || count(&DONE) });
         let begun = Instant::now();
         stir();
         wait_for(&ASKED, 1);
@@ -221,8 +238,9 @@ mod tests {
         before_fork();
         after_fork();
         let_work(|_| panic!("the fork has ended the thread that has asked"));
-        stir();
-        wait_for(&ASKED, 2);
+        assert_eq!(ASKED.load(Ordering::SeqCst), 2);
+        go_on();
+        wait_for(&ASKED, 3);
         let_work(|wait| wait());
         assert_eq!(DONE.load(Ordering::SeqCst), 1);
         stir();

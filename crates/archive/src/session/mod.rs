@@ -24,7 +24,7 @@ use crate::pack::Decoder;
 use crate::Archive;
 
 pub use absence::Absence;
-pub use calm::{let_work, stir, when_calm, Work};
+pub use calm::{go_on, let_work, stir, when_calm, Work};
 pub use directories::{real_path, Directories, DirectoryId, LookUp, NoRealPath, Share};
 pub use queue::{flush, flush_at_exit};
 use queue::{Queue, Target};
