@@ -91,7 +91,7 @@ def test_fish_completes_commands(programs, tmp_path, line):
 def test_every_command_has_its_page(tmp_path):
     assert support.run([support.SNAPBOOT, "manual", tmp_path], log=False).status == 0
     pages = {page.name for page in tmp_path.iterdir()}
-    parts = {f"snapboot-archive-{part}.1" for part in ("build", "list", "verify", "prune")}
+    parts = {f"snapboot-archive-{part}.1" for part in ("build", "list", "verify", "prune", "push", "pull")}
     parts |= {f"snapboot-remote-{part}.1" for part in ("push", "pull", "list", "verify", "prune", "key")}
     assert pages == {"snapboot.1", *(f"snapboot-{command}.1" for command in commands()), *parts}
     freeze = (tmp_path / "snapboot-freeze.1").read_text()
