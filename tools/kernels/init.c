@@ -3,10 +3,13 @@
    these variables on from its command line. */
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +20,15 @@ static void insert(const char *path) {
     if (file < 0 || syscall(SYS_finit_module, file, "", 0) != 0)
         perror(path);
     close(file);
+}
+
+/* Programs speak with themselves over it. */
+static void start_loopback(void) {
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    int any = socket(AF_INET, SOCK_DGRAM, 0);
+    if (any < 0 || ioctl(any, SIOCSIFFLAGS, &request) != 0)
+        perror("lo");
+    close(any);
 }
 
 static int take_root(void) {
@@ -42,6 +54,7 @@ int main(void) {
     if (sethostname("emulated", 8) || take_root()) {
         perror("taking the root");
     } else {
+        start_loopback();
         pid_t child = fork();
         if (child == 0) {
             execl("/bin/sh", "sh", getenv("SCRIPT"), (char *)NULL);
