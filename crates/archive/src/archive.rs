@@ -50,8 +50,13 @@ impl Archive {
     /// followed. It is opened for reading only, whatever its mode allows. A missing file is an [`Error::is_absence`].
     pub fn open(path: &Path, root: &Path) -> Result<Self, Error> {
         let (file, _) = open_checked(path, OFlags::RDONLY)?;
-        match Found::in_file(&file).map_err(Error::io("read", path))? {
-            Found::Archive(end) => Self::read(&file, end, root).map_err(Error::io("map", path)),
+        Self::in_file(&file, path, root)
+    }
+
+    /// Maps the archive in an open file, whoever has written it. `path`: that of the file, for errors.
+    pub fn in_file(file: &File, path: &Path, root: &Path) -> Result<Self, Error> {
+        match Found::in_file(file).map_err(Error::io("read", path))? {
+            Found::Archive(end) => Self::read(file, end, root).map_err(Error::io("map", path)),
             Found::Version(found) => Err(Error::Version { path: path.to_owned(), found }),
             Found::Nothing | Found::Damage(_) => Err(Error::Damaged(path.to_owned())),
             Found::SomethingElse => Err(Error::NotAnArchive(path.to_owned())),

@@ -103,7 +103,8 @@ fn fetch(storage: &Storage, content: &Chunked, place: &Place<'_>) -> Result<(usi
     let mut fetched = Fetched::default();
     pull::get_chunks(storage, &chunks, &mut fetched, |chunk, bytes| draft.write(chunk.offset, &bytes))?;
     let mut readers = Readers::new(getegid().as_raw());
-    let sources = open(draft.path(), place.root)?.sources(place.root);
+    let archive = Archive::in_file(draft.file(), place.file, place.root);
+    let sources = whole(archive, place.file)?.sources(place.root);
     sources.iter().filter(|path| path.exists()).for_each(|path| readers.add(path));
     draft.publish(readers::archive_mode(&readers))?;
     Ok((fetched.chunks, fetched.bytes))
@@ -111,7 +112,11 @@ fn fetch(storage: &Storage, content: &Chunked, place: &Place<'_>) -> Result<(usi
 
 /// Opens one whose every segment is whole.
 fn open(file: &Path, root: &Path) -> Result<Archive> {
-    let archive = Archive::open(file, root).map_err(|error| Failure::refusal(format!("{error}.")))?;
+    whole(Archive::open(file, root), file)
+}
+
+fn whole(archive: std::result::Result<Archive, archive::Error>, file: &Path) -> Result<Archive> {
+    let archive = archive.map_err(|error| Failure::refusal(format!("{error}.")))?;
     if archive.is_whole() {
         return Ok(archive);
     }
