@@ -17,7 +17,7 @@ COMMAND = re.compile(r"(?:^|[ `(])snapboot ((?:(?:archive|remote) )?[a-z]+)([^`#
 # What is meant when a document's sentence goes on behind the word.
 SUBCOMMANDS = ["freeze", "refreeze", "run", "install", "uninstall", "list", "shellenv"]
 SUBCOMMANDS += ["enable", "disable", "inspect", "verify", "check", "time", "explain", "completion"]
-ARCHIVE = ["archive build", "archive list", "archive verify", "archive prune"]
+ARCHIVE = [f"archive {name}" for name in ("build", "list", "verify", "prune", "push", "pull")]
 REMOTE = [f"remote {name}" for name in ("push", "pull", "list", "verify", "prune", "key")]
 
 

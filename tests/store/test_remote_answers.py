@@ -116,7 +116,10 @@ def upgraded(tmp_path_factory):
 def other(upgraded, request):
     """The other machine. What a test does to it and to the remote store is undone."""
     shutil.copytree(upgraded.top / "other", upgraded.top / "kept")
-    yield upgraded.again("other")
+    machine = upgraded.again("other")
+    yield machine
+    # A start may have left a builder behind, which writes into its store.
+    machine.wait_until(lambda: not machine.is_busy(), "the builder has not ended")
     shutil.rmtree(upgraded.top / "other")
     (upgraded.top / "kept").rename(upgraded.top / "other")
     upgraded.restore()
