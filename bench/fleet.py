@@ -121,14 +121,13 @@ def measured_steps(program: Program) -> dict[str, Load]:
     """What each step costs: one machine after the other takes it."""
     steps = {}
     with bucket(program, "steps") as store:
-        one, other = store.machine(), store.machine()
-        for name, machine in (("makes", one), ("takes", other)):
-            program.run(machine)
-            steps[name] = store.asked()
-        program.install(PLAN["program"]["next"])
-        for name, machine in (("makes next", one), ("takes next", other)):
-            program.run(machine)
-            steps[name] = store.asked()
+        one, other, third = (store.machine() for _ in range(3))
+        # The first that takes an image marks it as used; what others ask for counts.
+        for kind in ("", " next"):
+            for name, machine in (("makes", one), ("marks", other), ("takes", third)):
+                program.run(machine)
+                steps[name + kind] = store.asked()
+            program.install(PLAN["program"]["next"])
         program.install(*PLAN["program"]["requirements"])
         program.run(store.machine())
         steps["looks"] = store.asked() - steps["takes"]
@@ -157,7 +156,7 @@ def compared(program: Program, steps: dict[str, Load], count: int) -> dict:
         machines = [store.machine() for _ in range(count)]
         start_at_once(program, machines)
         add("an empty remote store", fleet_model.of_empty(steps, count))
-        left = [machine for machine in machines if not any(row["path"] for row in machine.list())]
+        left = [machine for machine in machines if not list((machine.place / "cache").glob("*/*.img"))]
         for machine in left:
             look_again(machine)
             program.run(machine)
@@ -219,7 +218,7 @@ def second_machine(fleet: Fleet, words: list[str], folder: str, env: dict[str, s
 
         def machine():
             place = pathlib.Path(tempfile.mkdtemp(dir=fleet.top))
-            return fleet.again(place.name, url, **variables, **env)
+            return fleet.again(place.name, url, **variables, **env, SNAPBOOT_ARCHIVE=str(place / "archive"))
 
         first = machine()
         assert first.run(*argv, cwd=folder, log=False).status == 0
@@ -231,9 +230,11 @@ def second_machine(fleet: Fleet, words: list[str], folder: str, env: dict[str, s
             taken = {"ordinary": measure.time_once(argv, new.env), "first": measure.time_once(started, new.env)}
             new.wait()
             taken["second"] = measure.time_once(started, new.env)
-            (row,) = new.wait()
-            if row["remote"]["hits"] != 1 or row["thawed"] != 1:
-                raise SystemExit(f"the second start should have thawed what was taken: {row}")
+            # A program of a checkout has an image of its libraries, too.
+            rows = new.wait()
+            hits = sum(row["remote"]["hits"] for row in rows if row["remote"])
+            if not hits or sum(row["thawed"] for row in rows) != 1:
+                raise SystemExit(f"the second start should have thawed what was taken: {rows}")
             if number >= 0:
                 for case, sample in taken.items():
                     samples[case].append(sample)
