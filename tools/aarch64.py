@@ -137,23 +137,23 @@ def make_disk() -> None:
 
 def run_there(script: str, name: str, suite: str = SUITE, cpu: str = CPU, seconds: int = SECONDS) -> pathlib.Path:
     """Run a shell script on that machine, in this tree. Returns the folder with its output (`out`) and its `status`."""
-    results = ROOT / "target/aarch64" / name
-    shutil.rmtree(results, ignore_errors=True)
-    results.mkdir(parents=True)
-    (results / "body").write_text(f"cd {shlex.quote(str(ROOT))}\n{script}\n")
-    (results / "script").write_text(
-        f"mount -t tmpfs tmpfs /tmp; hostname aarch64\nbash {results}/body < /dev/null > {results}/out 2>&1; echo $? > {results}/status\n"
+    folder = ROOT / "target/aarch64" / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    (folder / "body").write_text(f"cd {shlex.quote(str(ROOT))}\n{script}\n")
+    (folder / "script").write_text(
+        f"mount -t tmpfs tmpfs /tmp; hostname aarch64\nbash {folder}/body < /dev/null > {folder}/out 2>&1; echo $? > {folder}/status\n"
     )
     linux = kernel(suite)
-    line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={results}/script"
+    line = f"console=ttyAMA0 quiet panic=-1 DISK=/dev/vda TREE={ROOT} SCRIPT={folder}/script"
     emulator = ["qemu-system-aarch64", "-M", "virt", "-cpu", cpu, "-smp", len(os.sched_getaffinity(0))]
     emulator += ["-drive", f"file={FOLDER}/disk,format=raw,if=none,id=disk", "-device", "virtio-blk-pci,drive=disk"]
     emulator += ["-kernel", kernels.kernel_file(linux), "-append", line]
     emulator += ["-initrd", kernels.initial_files(linux, ARCHITECTURE.compiler, MODULES)]
-    kernels.emulate(emulator, results / "machine", ROOT, MEMORY, seconds, results / "out")
-    if not (results / "status").exists():
-        raise Unavailable(f"the machine has not run the script; see {results}/machine.console")
-    return results
+    kernels.emulate(emulator, folder / "machine", ROOT, MEMORY, seconds, folder / "out")
+    if not (folder / "status").exists():
+        raise Unavailable(f"the machine has not run the script; see {folder}/machine.console")
+    return folder
 
 
 def there(commands: kernels.Commands, name: str, suite: str = SUITE, cpu: str = CPU) -> dict[str, tuple[int, str]]:
@@ -265,9 +265,9 @@ def main() -> int:
         unpacked()
         packages.make(list(packages.KINDS), ARCHITECTURE, PACKAGES_FOLDER)
         if command:
-            results = run_there(" ".join(command), "command")
-            print((results / "out").read_text(), end="")
-            return int((results / "status").read_text())
+            folder = run_there(" ".join(command), "command")
+            print((folder / "out").read_text(), end="")
+            return int((folder / "status").read_text())
         tried, parts = kernels.Counted(), {}
         installed_there(tried)
         if programs:

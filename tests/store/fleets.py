@@ -61,6 +61,17 @@ class Fleet:
     def start(self, machine):
         return machine.run(*self.words, "a", cwd=self.files)
 
+    def share_two_versions(self):
+        """Has the machine `one` push two versions of an image, and `other` take the first."""
+        one, other = self.machine("one"), self.machine("other")
+        self.start(one)
+        one.wait()
+        assert self.pull(other).status == 0
+        self.part.write_text("VALUE = 2\n")
+        self.start(one)
+        one.wait()
+        assert len(self.objects("images")) == 2, said(one)
+
     def pull(self, machine):
         return machine.snapboot("remote", "pull", "--", *self.words, cwd=self.files, log=False)
 

@@ -262,14 +262,7 @@ def manifests(fleet):
 def upgraded(request, tmp_path_factory):
     """A fleet of which one machine has pushed two versions of an image, and the other one has pulled the first."""
     fleet = Fleet(tmp_path_factory.mktemp("upgraded"), request.param)
-    one, other = fleet.machine("one"), fleet.machine("other")
-    fleet.start(one)
-    one.wait()
-    assert fleet.pull(other).status == 0
-    fleet.part.write_text("VALUE = 2\n")
-    fleet.start(one)
-    one.wait()
-    assert len(fleet.objects("images")) == 2, said(one)
+    fleet.share_two_versions()
     fleet.keep()
     return fleet
 

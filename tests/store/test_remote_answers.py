@@ -99,15 +99,8 @@ def served(top, is_bad, how):
 def upgraded(tmp_path_factory):
     """A fleet of which one machine has pushed two versions of an image, and the other one has the first."""
     fleet = Fleet(tmp_path_factory.mktemp("upgraded"), PYTHON)
-    one, other = fleet.machine("one"), fleet.machine("other")
-    fleet.start(one)
-    one.wait()
-    assert fleet.pull(other).status == 0
+    fleet.share_two_versions()
     shutil.rmtree(fleet.remote / "v1/used")
-    fleet.part.write_text("VALUE = 2\n")
-    fleet.start(one)
-    one.wait()
-    assert len(fleet.objects("images")) == 2, said(one)
     fleet.keep()
     return fleet
 

@@ -89,14 +89,7 @@ def test_a_directory_that_was_always_read_only_is_read(tmp_path):
 def upgraded(tmp_path_factory):
     """A fleet of which one machine has pushed two versions of an image, and the other one has the first."""
     fleet = Fleet(tmp_path_factory.mktemp("upgraded"), PYTHON)
-    one, other = fleet.machine("one"), fleet.machine("other")
-    fleet.start(one)
-    one.wait()
-    assert fleet.pull(other).status == 0
-    fleet.part.write_text("VALUE = 2\n")
-    fleet.start(one)
-    one.wait()
-    assert len(fleet.objects("images")) == 2, said(one)
+    fleet.share_two_versions()
     return fleet
 
 

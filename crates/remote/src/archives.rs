@@ -7,21 +7,18 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use archive::{input_kind, Archive};
 use failure::{Failure, Result};
 use freeze::Readers;
-use judge::secret_names::is_secret;
 use rustix::process::getegid;
 
 use crate::chunks::{cut, Chunk, Chunked};
 use crate::draft::Draft;
 use crate::pull::Fetched;
-use crate::push::{put_manifest, Pushed, Sent};
+use crate::push::{check_may_push, put_manifest, Pushed, Sent};
 use crate::sign_command::Sign;
-use crate::storage::READ_ONLY;
 use crate::trusted::Trust;
 use crate::{forbidden, key, pull, readers, used, Manifest, Storage};
 
@@ -50,10 +47,7 @@ pub enum Taken {
 
 /// Gives an archive. Without a key the manifest is not signed, and counts in a directory alone.
 pub fn push(storage: &Storage, signer: Option<&dyn Sign>, place: &Place<'_>) -> Result<Pushed> {
-    let shown = place.file.display();
-    if storage.is_read_only() {
-        return Err(Failure::refusal(format!("{shown} stays on this machine: {READ_ONLY} is set.")));
-    }
+    check_may_push(storage, place.file)?;
     let archive = open(place.file, place.root)?;
     check_secrets(&archive, place)?;
     let file = File::open(place.file).map_err(|error| Failure::io("read", place.file, &error))?;
@@ -61,7 +55,7 @@ pub fn push(storage: &Storage, signer: Option<&dyn Sign>, place: &Place<'_>) -> 
     let image = sent.send(|each| cut(&file, archive.size(), each))?;
     let manifest = Manifest {
         key: key::of_archive(place.file, place.root),
-        name: shown.to_string(),
+        name: place.file.display().to_string(),
         runtime: "boot archive".to_owned(),
         created: written(&archive),
         image,
@@ -141,15 +135,14 @@ fn check_secrets(archive: &Archive, place: &Place<'_>) -> Result<()> {
         |why: String| Err(Failure::refusal(format!("{} stays on this machine: it {why}.", place.file.display())));
     for path in archive.sources(place.root).into_iter().filter(|path| path.is_file()) {
         let status = path.metadata().map_err(|error| Failure::io("read", &path, &error))?;
-        if status.mode() & forbidden::OTHERS_READ == 0 {
-            let mode = status.mode() & 0o7777;
+        if let Some(mode) = forbidden::private_mode(&status) {
             return stays(format!("holds {}, which nobody but the owner may read (mode {mode:04o})", path.display()));
         }
     }
     for entry in archive.live() {
         for input in entry.inputs().filter(|row| row.input.kind == input_kind::VARIABLE) {
             let name = OsStr::from_bytes(entry.name_of(&input));
-            if is_secret(name, &std::env::var_os(name).unwrap_or_else(|| forbidden::SOME_VALUE.into())) {
+            if forbidden::is_secret_variable(name) {
                 return stays(format!("depends on the value of {}, which looks like a secret", name.to_string_lossy()));
             }
         }

@@ -1,6 +1,7 @@
 //! What keeps an image on its machine: secrets that it may hold.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,9 +12,9 @@ use image_file::ImageFile;
 use judge::secret_names::is_secret;
 
 /// Permission of group and others to read.
-pub(crate) const OTHERS_READ: u32 = 0o044;
+const OTHERS_READ: u32 = 0o044;
 /// Stands for the value of a variable that is not set here: of no special form, so only the name counts.
-pub(crate) const SOME_VALUE: &str = "value";
+const SOME_VALUE: &str = "value";
 
 /// Fails if an image may hold a secret: the value of a variable, or the content of a file that only its owner can read.
 pub fn check(image: &ImageFile) -> Result<()> {
@@ -26,13 +27,14 @@ pub fn check(image: &ImageFile) -> Result<()> {
         for path in files(&tables)? {
             let path = Path::new(OsStr::from_bytes(&path)).to_owned();
             match path.metadata() {
-                Ok(status) if status.is_file() && status.mode() & OTHERS_READ == 0 => {
-                    let (path, mode) = (path.display(), status.mode() & 0o7777);
-                    return stays(format!(
-                        "its boot has read {path}, which nobody but the owner may read (mode {mode:04o})"
-                    ));
+                Ok(status) => {
+                    if let Some(mode) = private_mode(&status) {
+                        return stays(format!(
+                            "its boot has read {}, which nobody but the owner may read (mode {mode:04o})",
+                            path.display()
+                        ));
+                    }
                 }
-                Ok(_) => {}
                 Err(error) => {
                     let (path, reason) = (path.display(), failure::reason(&error));
                     return stays(format!(
@@ -45,12 +47,22 @@ pub fn check(image: &ImageFile) -> Result<()> {
     Ok(())
 }
 
+/// The mode of a file that only its owner can read; None for any other.
+pub(crate) fn private_mode(status: &Metadata) -> Option<u32> {
+    let mode = status.mode() & 0o7777;
+    (status.is_file() && mode & OTHERS_READ == 0).then_some(mode)
+}
+
+/// Whether a variable looks like a secret.
+pub(crate) fn is_secret_variable(name: &OsStr) -> bool {
+    is_secret(name, &std::env::var_os(name).unwrap_or_else(|| SOME_VALUE.into()))
+}
+
 /// A secret variable whose value the boot had. Of one that was withheld, it had a made-up value.
 fn secret_variable(tables: &Tables<'_>) -> Result<Option<OsString>> {
     for row in tables.rows::<Variable>(Section::Variables)? {
         let name = OsStr::from_bytes(tables.text(row.name)?);
-        let value = std::env::var_os(name).unwrap_or_else(|| SOME_VALUE.into());
-        if [image::presence::SET, image::presence::RENEWED].contains(&row.present) && is_secret(name, &value) {
+        if [image::presence::SET, image::presence::RENEWED].contains(&row.present) && is_secret_variable(name) {
             return Ok(Some(name.to_owned()));
         }
     }

@@ -222,12 +222,11 @@ fn push_all(images: &[OsString]) -> Result<u8> {
     };
     let mut status = 0;
     for image in images {
-        let shown = image.display();
         let pushed = push::push(&storage, signer.as_deref(), &image);
         count_push(&storage, Folder::containing(&image).as_ref(), &pushed);
         match pushed {
-            Ok(Pushed { chunks, new, sent, .. }) => {
-                print(&format!("{shown}: pushed ({new} of {chunks} chunks were new, {sent} bytes)\n"))?;
+            Ok(pushed) => {
+                print(&words_of_pushed(&image, &pushed))?;
             }
             Err(failure) => {
                 say(&format!("snapboot: {failure}"));
@@ -246,9 +245,11 @@ fn push_archive(place: &Place<'_>) -> Result<u8> {
     let (storage, signer) = (storage()?, sign_command::signer()?);
     let pushed = archives::push(&storage, signer.as_deref(), place);
     count_push(&storage, None, &pushed);
-    let Pushed { chunks, new, sent, .. } = pushed?;
-    let shown = place.file.display();
-    print(&format!("{shown}: pushed ({new} of {chunks} chunks were new, {sent} bytes)\n"))
+    print(&words_of_pushed(place.file, &pushed?))
+}
+
+fn words_of_pushed(file: &Path, Pushed { chunks, new, sent, .. }: &Pushed) -> String {
+    format!("{}: pushed ({new} of {chunks} chunks were new, {sent} bytes)\n", file.display())
 }
 
 fn fetch_archive(place: &Place<'_>) -> Result<u8> {

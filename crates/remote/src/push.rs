@@ -55,9 +55,7 @@ pub struct Whose<'a> {
 
 /// Gives an image, wherever it lies.
 pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose: &Whose<'_>) -> Result<Pushed> {
-    if storage.is_read_only() {
-        return Err(Failure::refusal(format!("{} stays on this machine: {READ_ONLY} is set.", image.display())));
-    }
+    check_may_push(storage, image)?;
     let image = ImageFile::open(image)?;
     forbidden::check(&image)?;
     if image.settings()?.max_thaws != 0 {
@@ -78,6 +76,14 @@ pub fn push_as(storage: &Storage, signer: Option<&dyn Sign>, image: &Path, whose
     };
     put_manifest(storage, &manifest(whose, &image, content, difference), signer)?;
     Ok(sent.pushed)
+}
+
+/// Fails if this machine may only read there.
+pub(crate) fn check_may_push(storage: &Storage, file: &Path) -> Result<()> {
+    if storage.is_read_only() {
+        return Err(Failure::refusal(format!("{} stays on this machine: {READ_ONLY} is set.", file.display())));
+    }
+    Ok(())
 }
 
 /// What goes to the remote store.

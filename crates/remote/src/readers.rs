@@ -7,9 +7,9 @@ use std::path::Path;
 
 use failure::Result;
 use freeze::Readers;
+use image_file::this_process::umask;
 use image_file::ImageFile;
-use rustix::fs::Mode;
-use rustix::process::{getegid, umask};
+use rustix::process::getegid;
 
 use crate::forbidden::files;
 
@@ -26,16 +26,10 @@ pub fn mode(image: &ImageFile) -> Result<u32> {
     for variant in &image.variants {
         files(&variant.tables())?.iter().for_each(|path| readers.add(Path::new(OsStr::from_bytes(path))));
     }
-    Ok(readers.permitted_bits(PROGRAM & !mask()) | OWNER)
+    Ok(readers.permitted_bits(PROGRAM & !umask()) | OWNER)
 }
 
 /// The permissions of an archive for those readers, as far as the umask allows; its owner writes it.
 pub fn archive_mode(readers: &Readers) -> u32 {
-    readers.permitted_bits(DATA & !mask()) | DATA_OWNER
-}
-
-fn mask() -> u32 {
-    let mask = umask(Mode::empty());
-    umask(mask);
-    mask.bits()
+    readers.permitted_bits(DATA & !umask()) | DATA_OWNER
 }

@@ -102,16 +102,11 @@ pub fn let_work(wait: impl FnOnce(&mut dyn FnMut())) {
     let mut held = lock();
     let Some(state) = held.as_mut().filter(|state| state.phase == Phase::Asking) else { return };
     state.phase = Phase::Working;
-    let thread = state.thread.take();
+    let mut thread = state.thread.take();
     drop(held);
     CHANGED.notify_all();
-    if let Some(thread) = thread {
-        let mut thread = Some(thread);
-        wait(&mut || {
-            if let Some(thread) = thread.take() {
-                let _ = thread.join();
-            }
-        });
+    if thread.is_some() {
+        wait(&mut || drop(thread.take().map(JoinHandle::join)));
     }
 }
 
